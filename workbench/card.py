@@ -1,0 +1,57 @@
+"""The card of a checkpoint: what it is, how it did, how to load it."""
+
+from typing import Any
+
+from workbench.evaluation import Score
+from workbench.recipe import RunConfig
+
+
+def _table(results: dict[str, dict[str, Any]]) -> list[str]:
+    lines = [
+        "| split | problems | n | loss | digit acc | sequence acc (95% interval) | sign acc |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for split, groups in results.items():
+        for name, counts in groups.items():
+            score = Score(**counts)
+            low, high = score.seq_interval
+            lines.append(
+                f"| {split} | {name} | {score.n:,} | {score.loss:.4f} | {score.digit_acc:.4f} "
+                f"| {score.seq_acc:.4f} ({low:.4f} to {high:.4f}) | {score.sign_acc:.4f} |"
+            )
+    return lines
+
+
+def card(config: RunConfig, history: dict[str, Any], sha256: str) -> str:
+    """README.md of a checkpoint, in Markdown; a function of the run alone."""
+    shape, recipe = config.architecture, config.recipe
+    formula = "W_out[(W_gate x) * (W_in x)]" if shape.mlp == "bilinear" else "W_out ReLU(W_in x)"
+    kept = history["selection"]["kept_step"]
+    lines = [
+        f"# {config.name}",
+        "",
+        f"A {shape.n_layers}-layer decoder without bias or normalisation, {shape.mlp} MLP `{formula}`, "
+        f"{shape.n_params:,} parameters, trained on 4-digit addition and subtraction with a signed answer "
+        f"(problems: `{config.problems}`).",
+        "",
+        f"AdamW, peak rate {recipe.lr:g}, {recipe.warmup_steps} warm-up steps then cosine to 0, {recipe.steps:,} steps "
+        f"of {recipe.batch_size:,}, weight decay {recipe.weight_decay:g}, gradient clip {recipe.grad_clip:g}; initial "
+        f"weights `{recipe.init}` from seed {config.seed}; data seed {config.data_seed}; engine `{config.engine}`, "
+        f"{config.device}, {config.threads} thread. Kept: step {kept:,}, the {history['selection']['rule']}.",
+        "",
+        *_table(history["results"]),
+        "",
+        "The loss covers the five answer digits only and the sign is given, so the position that would say the sign "
+        "gets no gradient: sign accuracy is about 0 by construction. Intervals are Wilson's.",
+        "",
+        "```python",
+        "from workbench.decoder import Decoder",
+        f'model, config = Decoder.from_directory("checkpoints/{config.name}")',
+        "```",
+        "",
+        "Token ids: digits are themselves, `+` 10, `-` 11, `=` 12. Compare token ids before using these activations "
+        "beside another model's.",
+        "",
+        f"sha256 of model.safetensors: `{sha256}`",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,1 @@
+"""Ways to compute one training step; `plain` is the oracle the others are compared with."""

@@ -1,0 +1,140 @@
+"""Accuracy on given problems: loss, digit, sequence and sign accuracy, by operator and by category."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+
+from workbench import forward
+from workbench.recipe import Architecture, Variant
+from workbench.splits import Splits
+from workbench.statistics import wilson
+from workbench.structure import GROUPINGS, categories, category_names
+from workbench.task import ANSWER_POSITIONS, ANSWER_TOKENS, EQUALS_AT, MINUS, PLUS, Problems, encode
+
+CHUNK = 2_000  # problems a forward pass; a whole number of chunks fits a split
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """Per problem: cross-entropy (nats a digit), which answer digits are right, whether the sign would be."""
+
+    loss: Float[np.ndarray, " problem"]
+    digits: Bool[np.ndarray, "problem 5"]
+    sign: Bool[np.ndarray, " problem"]
+
+    @property
+    def sequence(self) -> Bool[np.ndarray, " problem"]:
+        """All five digits right; the same for teacher-forced and generated digits."""
+        return self.digits.all(axis=1)
+
+
+@dataclass(frozen=True)
+class Score:
+    """Counts over a group of problems; proportions and intervals follow from them."""
+
+    n: int
+    loss: float
+    digits_right: int
+    sequences_right: int
+    signs_right: int
+
+    @property
+    def digit_acc(self) -> float:
+        """Share of the 5n answer digits that are right."""
+        return self.digits_right / (5 * self.n)
+
+    @property
+    def seq_acc(self) -> float:
+        """Share of problems with all five digits right."""
+        return self.sequences_right / self.n
+
+    @property
+    def sign_acc(self) -> float:
+        """Share of problems whose sign the model would produce itself (about 0: no loss ever fell on it)."""
+        return self.signs_right / self.n
+
+    @property
+    def seq_interval(self) -> tuple[float, float]:
+        """95% Wilson interval of `seq_acc`, n problems."""
+        return wilson(self.sequences_right, self.n)
+
+    @property
+    def digit_interval(self) -> tuple[float, float]:
+        """95% Wilson interval of `digit_acc`; the five digits of a problem count as independent, so it is a little narrow."""
+        return wilson(self.digits_right, 5 * self.n)
+
+    @property
+    def sign_interval(self) -> tuple[float, float]:
+        """95% Wilson interval of `sign_acc`, n problems."""
+        return wilson(self.signs_right, self.n)
+
+    def row(self) -> dict[str, Any]:
+        """The score as one flat table row."""
+        row: dict[str, Any] = {"n": self.n, "loss": self.loss}
+        for name in ("digit", "seq", "sign"):
+            row[f"{name}_acc"] = getattr(self, f"{name}_acc")
+            row[f"{name}_low"], row[f"{name}_high"] = getattr(self, f"{name}_interval")
+        return row
+
+
+@torch.no_grad()
+def run(weights: forward.Weights, architecture: Architecture, problems: Problems, variant: Variant = "all") -> Outcome:
+    """Teacher-forced outcome of every problem, in the weights' own dtype and on their device."""
+    device = weights["embed.W_E"].device
+    losses, digits, signs = [], [], []
+    for start in range(0, len(problems), CHUNK):
+        part = problems[start : start + CHUNK]
+        tokens = torch.from_numpy(encode(part, hide_sign=variant == "sign-hidden")).to(device)
+        logits = forward.logits(weights, tokens[:, :15], architecture)
+        answer, target = logits[:, ANSWER_POSITIONS], tokens[:, ANSWER_TOKENS].long()
+        loss = F.cross_entropy(answer.flatten(0, 1), target.flatten(), reduction="none")
+        losses.append(loss.view(-1, 5).mean(dim=1).double().cpu().numpy())
+        digits.append((answer.argmax(dim=-1) == target).cpu().numpy())
+        said = logits[:, EQUALS_AT].argmax(dim=-1).cpu().numpy()
+        signs.append(said == np.where(part.negative, MINUS, PLUS))
+    if not losses:
+        return Outcome(np.empty(0), np.empty((0, 5), bool), np.empty(0, bool))
+    return Outcome(np.concatenate(losses), np.concatenate(digits), np.concatenate(signs))
+
+
+def score(outcome: Outcome, chosen: Bool[np.ndarray, " problem"] | None = None) -> Score:
+    """The score of all problems, or of the chosen ones."""
+    mask = np.ones(len(outcome.loss), bool) if chosen is None else chosen
+    return Score(
+        n=int(mask.sum()),
+        loss=float(outcome.loss[mask].mean()),
+        digits_right=int(outcome.digits[mask].sum()),
+        sequences_right=int(outcome.sequence[mask].sum()),
+        signs_right=int(outcome.sign[mask].sum()),
+    )
+
+
+def by_operator(outcome: Outcome, problems: Problems) -> dict[str, Score]:
+    """Scores of `all`, `addition` and `subtraction`, leaving out an operator with no problems."""
+    groups = {"all": np.ones(len(problems), bool), "addition": ~problems.subtract, "subtraction": problems.subtract}
+    return {name: score(outcome, mask) for name, mask in groups.items() if mask.any()}
+
+
+def by_category(outcome: Outcome, problems: Problems) -> list[tuple[str, str, Score]]:
+    """(grouping, category, score) for every category with at least one problem, in reading order."""
+    rows = []
+    for grouping in GROUPINGS:
+        found = categories(problems, grouping)
+        for name in category_names(grouping):
+            if (mask := found == name).any():
+                rows.append((grouping, name, score(outcome, mask)))
+    return rows
+
+
+def on_splits(
+    weights: forward.Weights, architecture: Architecture, splits: Splits
+) -> dict[str, dict[str, Score]]:
+    """Scores by split (validation, test) and operator."""
+    found = {}
+    for name, problems in (("validation", splits.validation), ("test", splits.test)):
+        found[name] = by_operator(run(weights, architecture, problems, splits.variant), problems)
+    return found

@@ -1,0 +1,32 @@
+"""Initial weights: the published recipe leaves them open, so the choices are named here and one was selected."""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from workbench.recipe import Architecture, Init
+
+
+def _std(name: str, shape: tuple[int, ...], d_model: int, init: Init) -> float:
+    match init:
+        case "transformer-lens":  # TransformerLens's default initializer_range
+            return 0.8 / math.sqrt(d_model)
+        case "half":
+            return 0.4 / math.sqrt(d_model)
+        case "gpt2":  # Radford et al. 2019, as in the GPT-2 code
+            return 0.02
+        case "fan-in":  # LeCun et al. 1998: unit variance out of unit variance in
+            embedding = name in ("embed.W_E", "pos_embed.W_pos")
+            inputs = math.prod(shape[:2]) if name.endswith("W_O") else shape[-2]
+            return 1 / math.sqrt(d_model if embedding else inputs)
+
+
+def initial_weights(architecture: Architecture, init: Init, seed: int) -> dict[str, Float[Tensor, "..."]]:
+    """Float32 weights of an untrained decoder, drawn tensor by tensor from one CPU generator; touches no global state."""
+    generator = torch.Generator().manual_seed(seed)
+    return {
+        name: torch.randn(shape, generator=generator) * _std(name, shape, architecture.d_model, init)
+        for name, shape in architecture.shapes.items()
+    }

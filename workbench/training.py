@@ -1,0 +1,214 @@
+"""One run: schedule, validation, selection, saving, resuming.
+
+A run is a pure function of its configuration: the same configuration gives the same bytes, interrupted or not.
+"""
+
+import contextlib
+import dataclasses
+import hashlib
+import math
+import platform
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import workbench
+from workbench import checkpoint, evaluation, run_state
+from workbench.card import card
+from workbench.engine import plain
+from workbench.errors import BadInput, RunFailed
+from workbench.files import make_folder, move_folder, remove_folder, write_atomic
+from workbench.initialise import initial_weights
+from workbench.recipe import Recipe, RunConfig
+from workbench.run_state import RunState
+from workbench.splits import Splits
+from workbench.task import encode
+
+OnStep = Callable[[int, float], None]  # (steps done, loss of the last one)
+
+RULE = "lowest validation loss, the earlier step on a tie"
+
+
+def learning_rate(recipe: Recipe, step: int) -> float:
+    """Rate of step 0, 1, ...: linear over the warm-up, then half a cosine that would reach 0 at step `recipe.steps`."""
+    if step < recipe.warmup_steps:
+        return recipe.lr * (step + 1) / recipe.warmup_steps
+    fraction = (step - recipe.warmup_steps) / max(1, recipe.steps - recipe.warmup_steps)
+    return recipe.lr * 0.5 * (1 + math.cos(math.pi * fraction))
+
+
+def library_versions() -> dict[str, str]:
+    """Versions a run's bytes depend on."""
+    python = ".".join(platform.python_version_tuple()[:2])
+    return {"workbench": workbench.__version__, "python": python, "torch": torch.__version__, "numpy": np.__version__}
+
+
+@contextlib.contextmanager
+def _threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def significant(value: float) -> float:
+    """`value` to six significant digits, as curves store it."""
+    return float(f"{value:.6g}")
+
+
+class _Run:
+    """The moving parts of a run between two saves."""
+
+    def __init__(self, config: RunConfig, state: RunState) -> None:
+        self.config, self.state = config, state
+        self.splits = Splits(config.data_seed, config.problems)
+        self.weights = {name: w.to(config.device).requires_grad_() for name, w in state.weights.items()}
+        recipe = config.recipe
+        self.optimizer = torch.optim.AdamW(
+            self.weights.values(), lr=recipe.lr, weight_decay=recipe.weight_decay, fused=True
+        )
+        for name, parameter in self.weights.items():
+            if state.step:
+                self.optimizer.state[parameter] = {
+                    "step": torch.tensor(float(state.step), device=config.device),
+                    "exp_avg": state.exp_avg[name].to(config.device),
+                    "exp_avg_sq": state.exp_avg_sq[name].to(config.device),
+                }
+
+    def _tokens(self, step: int) -> Tensor:
+        problems = self.splits.batch(step, self.config.recipe.batch_size)
+        return torch.from_numpy(encode(problems, hide_sign=self.config.problems == "sign-hidden")).to(self.config.device)
+
+    def step(self) -> float:
+        """One optimizer step; returns its loss, RunFailed when loss or gradient is not finite."""
+        recipe, done = self.config.recipe, self.state.step
+        self.optimizer.param_groups[0]["lr"] = learning_rate(recipe, done)
+        self.optimizer.zero_grad()
+        loss = plain.loss(self.weights, self._tokens(done), self.config.architecture)
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(self.weights.values(), recipe.grad_clip)
+        loss_value, norm_value = loss.item(), norm.item()
+        if not (math.isfinite(loss_value) and math.isfinite(norm_value)):
+            raise RunFailed(f"diverged at step {done}: loss {loss_value}, gradient norm {norm_value}")
+        self.optimizer.step()
+        self.state.curve["loss"].append(significant(loss_value))
+        self.state.curve["grad_norm"].append(significant(norm_value))
+        self.state.step += 1
+        return loss_value
+
+    def validate(self) -> None:
+        """Score the validation problems and keep the weights when none before were better."""
+        weights = {name: w.detach() for name, w in self.weights.items()}
+        outcome = evaluation.run(weights, self.config.architecture, self.splits.validation, self.config.problems)
+        found = evaluation.score(outcome)
+        if not math.isfinite(found.loss):
+            raise RunFailed(f"diverged by step {self.state.step}: validation loss {found.loss}")
+        best = min((row["loss"] for row in self.state.validations), default=math.inf)
+        if found.loss < best:
+            self.state.best = {name: w.cpu().clone() for name, w in weights.items()}
+            self.state.best_step = self.state.step
+        self.state.validations.append({"step": self.state.step, "kept": found.loss < best, **dataclasses.asdict(found)})
+
+    def save(self, partial: Path) -> None:
+        """Write everything a resumed run needs, in one atomic file."""
+        moments = {name: self.optimizer.state[parameter] for name, parameter in self.weights.items()}
+        self.state.weights = {name: w.detach().cpu() for name, w in self.weights.items()}
+        self.state.exp_avg = {name: moment["exp_avg"].cpu() for name, moment in moments.items()}
+        self.state.exp_avg_sq = {name: moment["exp_avg_sq"].cpu() for name, moment in moments.items()}
+        run_state.save(self.state, partial)
+
+
+def train(config: RunConfig, folder: Path, *, resume: bool = False, on_step: OnStep | None = None) -> Path:
+    """Train `config` into `folder` and return it; an unfinished run lives in `folder.partial` meanwhile.
+
+    With `resume`, a finished run is left as it is and an unfinished one continues to the same bytes. Raises BadInput
+    when something stands where the run would go, RunFailed when it diverges (what was saved stays).
+    """
+    partial = checkpoint.partial_folder(folder)
+    if folder.exists():
+        return _already_there(config, folder, resume)
+    if partial.exists() and not resume:
+        raise BadInput(f"{partial}: an unfinished run; add --resume to continue it, or remove the folder")
+    with _threads(config.threads):
+        run = _Run(config, _begin(config, partial))
+        try:
+            _continue(run, partial, on_step)
+        except RunFailed as failure:
+            write_atomic(partial / checkpoint.HISTORY, checkpoint.history_bytes(_curves(run.state, str(failure))))
+            raise RunFailed(f"{folder.name}: {failure}; what it had is in {partial}; a lower --lr may hold") from None
+        return _finish(run, partial, folder)
+
+
+def _already_there(config: RunConfig, folder: Path, resume: bool) -> Path:
+    if not resume:
+        raise BadInput(f"{folder}: exists already; choose another --out, or remove the folder")
+    if checkpoint.read(folder).config != config:
+        raise BadInput(f"{folder}: finished under another configuration; choose another --out")
+    remove_folder(checkpoint.partial_folder(folder))
+    return folder
+
+
+def _begin(config: RunConfig, partial: Path) -> RunState:
+    """The state to continue from: what was saved, or the initial weights."""
+    make_folder(partial.parent)
+    if partial.exists() and (partial / checkpoint.CONFIG).exists():
+        found, versions, _ = checkpoint.read_config(partial)
+        if found != config:
+            raise BadInput(f"{partial}: begun under another configuration; remove the folder or choose another --out")
+        if versions != library_versions():
+            raise BadInput(
+                f"{partial}: begun under {versions}, now {library_versions()}; the bytes would differ: use the same "
+                "versions, or remove the folder"
+            )
+        if (partial / checkpoint.STATE).exists():
+            return run_state.load(partial, config)
+    make_folder(partial)
+    write_atomic(partial / checkpoint.CONFIG, checkpoint.config_bytes(config, library_versions(), None))
+    return RunState(weights=initial_weights(config.architecture, config.recipe.init, config.seed))
+
+
+def _continue(run: _Run, partial: Path, on_step: OnStep | None) -> None:
+    recipe, state = run.config.recipe, run.state
+    while state.step < recipe.steps:
+        loss = run.step()
+        if state.step % recipe.validation_every == 0 or state.step == recipe.steps:
+            run.validate()
+            run.save(partial)
+        if on_step is not None:
+            on_step(state.step, loss)
+
+
+def _curves(state: RunState, stopped: str | None) -> dict[str, Any]:
+    """history.json's part that grows with the run."""
+    selection = {"rule": RULE, "kept_step": state.best_step}
+    if stopped:
+        selection["stopped"] = stopped
+    return {"selection": selection, "validations": state.validations, "curve": state.curve}
+
+
+def _finish(run: _Run, partial: Path, folder: Path) -> Path:
+    """Write the finished run beside its state, then rename it into place; the rename is the moment it exists."""
+    config, state = run.config, run.state
+    scores = evaluation.on_splits(
+        {name: w.to(config.device) for name, w in state.best.items()}, config.architecture, run.splits
+    )
+    results = {
+        split: {name: dataclasses.asdict(score) for name, score in groups.items()} for split, groups in scores.items()
+    }
+    history = {"results": results, **_curves(state, None)}
+    raw = checkpoint.weight_bytes({name: w.numpy() for name, w in state.best.items()})
+    sha256 = hashlib.sha256(raw).hexdigest()
+    ready = make_folder(partial / "finished")
+    write_atomic(ready / checkpoint.WEIGHTS, raw)
+    write_atomic(ready / checkpoint.HISTORY, checkpoint.history_bytes(history))
+    write_atomic(ready / checkpoint.CARD, card(config, history, sha256).encode())
+    write_atomic(ready / checkpoint.CONFIG, checkpoint.config_bytes(config, library_versions(), sha256))
+    move_folder(ready, folder)
+    remove_folder(partial)
+    return folder
