@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from workbench.evaluation import Score
 from workbench.recipe import RunConfig
+from workbench.scores import Score
 
 
 def _table(results: dict[str, dict[str, Any]]) -> list[str]:

@@ -76,12 +76,18 @@ def read_config(folder: Path) -> tuple[RunConfig, dict[str, str], str | None]:
         raise BadInput(f"{path}: {error}; restore the file from its source") from None
 
 
+def refuse_other_kinds(raw: bytes, path: Path) -> None:
+    """Raise BadInput when the bytes are a Git LFS pointer, a pickle or a zip archive instead of safetensors."""
+    if raw.startswith(b"version https://git-lfs"):
+        raise BadInput(f"{path}: a Git LFS pointer, not the tensors; run `git lfs pull`")
+    is_safetensors = raw[4:9] == b"\0\0\0\0{"  # a header length below 4 GiB may itself begin with 0x80
+    if not is_safetensors and (raw.startswith(b"PK\x03\x04") or raw[:1] == b"\x80"):
+        raise BadInput(f"{path}: a pickle or zip archive under another name, never loaded; expected safetensors")
+
+
 def parse_tensors(raw: bytes, path: Path) -> Arrays:
     """The tensors of a safetensors file already in memory; BadInput says what the file is instead."""
-    if raw.startswith(b"version https://git-lfs"):
-        raise BadInput(f"{path}: a Git LFS pointer, not the weights; run `git lfs pull`")
-    if raw.startswith(b"PK\x03\x04") or raw[:1] == b"\x80":
-        raise BadInput(f"{path}: a pickle or zip archive under another name, never loaded; expected safetensors")
+    refuse_other_kinds(raw, path)
     try:
         return safetensors.numpy.load(raw)
     except (SafetensorError, KeyError, ValueError, TypeError) as error:
@@ -166,15 +172,16 @@ def find(folder: Path) -> tuple[list[Path], list[Path]]:
     return finished, unfinished
 
 
+def reading_order(checkpoint: Checkpoint) -> tuple[Any, ...]:
+    """Sort key: relu before bilinear, then layers, then seed, then name."""
+    shape = checkpoint.config.architecture
+    return (shape.mlp != "relu", shape.n_layers, checkpoint.config.seed, checkpoint.name)
+
+
 def read_all(folder: Path) -> Iterator[Checkpoint]:
-    """Every finished run in `folder`: relu before bilinear, then layers, then seed, then name."""
-
-    def order(checkpoint: Checkpoint) -> tuple[Any, ...]:
-        shape = checkpoint.config.architecture
-        return (shape.mlp != "relu", shape.n_layers, checkpoint.config.seed, checkpoint.name)
-
+    """Every finished run in `folder`, in reading order."""
     finished, _ = find(folder)
-    yield from sorted(map(read, finished), key=order)
+    yield from sorted(map(read, finished), key=reading_order)
 
 
 def history_bytes(history: dict[str, Any]) -> bytes:

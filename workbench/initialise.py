@@ -9,7 +9,8 @@ from torch import Tensor
 from workbench.recipe import Architecture, Init
 
 
-def _std(name: str, shape: tuple[int, ...], d_model: int, init: Init) -> float:
+def standard_deviation(name: str, shape: tuple[int, ...], d_model: int, init: Init) -> float:
+    """Standard deviation of the zero-mean normal that a tensor of this TransformerLens name starts from."""
     match init:
         case "transformer-lens":  # TransformerLens's default initializer_range
             return 0.8 / math.sqrt(d_model)
@@ -24,9 +25,9 @@ def _std(name: str, shape: tuple[int, ...], d_model: int, init: Init) -> float:
 
 
 def initial_weights(architecture: Architecture, init: Init, seed: int) -> dict[str, Float[Tensor, "..."]]:
-    """Float32 weights of an untrained decoder, drawn tensor by tensor from one CPU generator; touches no global state."""
+    """Float32 weights of an untrained decoder, drawn tensor by tensor from a CPU generator; no global state changes."""
     generator = torch.Generator().manual_seed(seed)
     return {
-        name: torch.randn(shape, generator=generator) * _std(name, shape, architecture.d_model, init)
+        name: torch.randn(shape, generator=generator) * standard_deviation(name, shape, architecture.d_model, init)
         for name, shape in architecture.shapes.items()
     }

@@ -6,6 +6,7 @@ written once. Nothing here imports torch.
 
 import dataclasses
 import math
+import sys
 import types
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
@@ -31,7 +32,7 @@ def _fits(value: Any, kind: Any) -> bool:
     if get_origin(kind) in (Union, types.UnionType):
         return any(_fits(value, option) for option in get_args(kind))
     if kind is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
     if kind is int:
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, kind)
@@ -109,8 +110,8 @@ class Recipe:
     grad_clip: float = knob(1.0, "gradients are scaled down to this norm when longer")
     validation_every: int = knob(200, "steps between validations, which are also the moments a run is saved")
     init: Init = knob(
-        "transformer-lens",
-        "initial weights: transformer-lens N(0, 0.8/sqrt(d_model)), half N(0, 0.4/sqrt(d_model)), "
+        "fan-in",
+        "initial weights, the default picked by the rule in sweeps.py: transformer-lens N(0, 0.8/sqrt(d_model)), half N(0, 0.4/sqrt(d_model)), "
         "gpt2 N(0, 0.02), fan-in N(0, 1/sqrt(inputs)) with embeddings N(0, 1/sqrt(d_model))",
     )
 
@@ -166,12 +167,13 @@ class RunConfig:
         if values.get("schema") != SCHEMA:
             raise BadInput(f"schema is {str(values.get('schema'))[:20]!r}, expected {SCHEMA}")
         rest = {key: value for key, value in values.items() if key != "schema"}
-        rest["architecture"] = _build(Architecture, rest.get("architecture"), "architecture")
-        rest["recipe"] = _build(Recipe, rest.get("recipe"), "recipe")
-        return _build(cls, rest, "config")
+        rest["architecture"] = build(Architecture, rest.get("architecture"), "architecture")
+        rest["recipe"] = build(Recipe, rest.get("recipe"), "recipe")
+        return build(cls, rest, "config")
 
 
-def _build(kind: type, values: Any, where: str) -> Any:
+def build(kind: type, values: Any, where: str) -> Any:
+    """The dataclass `kind` from an object read as JSON; BadInput names a field that is missing, unknown or misfit."""
     if not isinstance(values, dict):
         raise BadInput(f"{where} is {type(values).__name__}, expected an object")
     names = {f.name for f in dataclasses.fields(kind)}

@@ -6,7 +6,7 @@ problem came before. So it is uniform without replacement, the same on every mac
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Bool, UInt32
@@ -31,6 +31,14 @@ def in_variant(index: UInt32[np.ndarray, " problem"], variant: Variant) -> Bool[
             return a >= b
 
 
+@lru_cache(maxsize=2)
+def _drawn(data_seed: int, variant: Variant) -> UInt32[np.ndarray, " problem"]:
+    """All problems of one data seed and variant: training, validation, test (20 MB, shared, not writable)."""
+    drawn = draw(data_seed, TOTAL_EXAMPLES, variant)
+    drawn.flags.writeable = False
+    return drawn
+
+
 def draw(data_seed: int, count: int, variant: Variant = "all") -> UInt32[np.ndarray, " problem"]:
     """`count` different problems of the variant, as domain indices, uniform, in the order drawn.
 
@@ -40,12 +48,21 @@ def draw(data_seed: int, count: int, variant: Variant = "all") -> UInt32[np.ndar
     words_a_round = max(1024, count + count // 16)
     drawn = np.empty(0, dtype=np.uint32)
     while len(drawn) < count:
-        words = (source.random_raw(words_a_round) % DOMAIN_SIZE).astype(np.uint32)
-        together = np.concatenate([drawn, words[in_variant(words, variant)]])
-        _, first = np.unique(together, return_index=True)
-        first.sort()
-        drawn = together[first]
+        words = next_indices(source, words_a_round)
+        drawn = without_repeats(np.concatenate([drawn, words[in_variant(words, variant)]]))
     return drawn[:count]
+
+
+def next_indices(source: np.random.PCG64, count: int) -> UInt32[np.ndarray, " word"]:
+    """Domain indices from the next `count` raw words of the stream, repeats included."""
+    return (source.random_raw(count) % DOMAIN_SIZE).astype(np.uint32)
+
+
+def without_repeats(index: UInt32[np.ndarray, " word"]) -> UInt32[np.ndarray, " problem"]:
+    """Each index where it comes first, in order: one sort of (index, place) packed in 64 bits, one of the places."""
+    keys = np.sort(index.astype(np.uint64) << np.uint64(32) | np.arange(len(index), dtype=np.uint64))
+    first = np.diff(keys >> np.uint64(32), prepend=np.uint64(2**32)) != 0
+    return index[np.sort(keys[first] & np.uint64(2**32 - 1))]
 
 
 @dataclass(frozen=True)
@@ -55,9 +72,9 @@ class Splits:
     data_seed: int = 1234
     variant: Variant = "all"
 
-    @cached_property
+    @property
     def _drawn(self) -> UInt32[np.ndarray, " problem"]:
-        return draw(self.data_seed, TOTAL_EXAMPLES, self.variant)
+        return _drawn(self.data_seed, self.variant)
 
     def batch(self, step: int, size: int) -> Problems:
         """Problems of training step `step`; the last batch of a pass holds what is left (832 of 1024)."""

@@ -8,12 +8,14 @@ positions 10..14. Everything is vectorised over problems; nothing here imports t
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 import numpy as np
 from jaxtyping import Bool, Int, Integer, UInt8, UInt16, UInt32
 
 from workbench.errors import BadInput
+from workbench.files import read_bytes
 
 OPERAND_COUNT = 10_000
 PAIR_COUNT = OPERAND_COUNT * OPERAND_COUNT
@@ -26,6 +28,8 @@ OPERATOR_AT, EQUALS_AT, SIGN_AT = 4, 9, 10
 ANSWER_POSITIONS = slice(10, 15)  # where the five answer digits are predicted
 ANSWER_TOKENS = slice(11, 16)  # where they stand
 POSITION_LABELS = ("a3", "a2", "a1", "a0", "op", "b3", "b2", "b1", "b0", "=", "s", "d4", "d3", "d2", "d1", "d0")
+
+MAX_TEXT_BYTES = 64 * 1024 * 1024  # of a file of problems
 
 _DIGITS = np.stack([np.arange(OPERAND_COUNT) // 10**place % 10 for place in (3, 2, 1, 0)], axis=1).astype(np.uint8)
 _PROBLEM = re.compile(r" *(\d{1,4}) *([+-]) *(\d{1,4}) *", re.ASCII)
@@ -60,7 +64,7 @@ class Problems:
     @classmethod
     def from_index(cls, index: Integer[np.ndarray, " problem"]) -> Self:
         """The problems at the given places of the domain (0 <= index < 200,000,000), BadInput outside."""
-        if len(index) and not (0 <= index.min() and index.max() < DOMAIN_SIZE):
+        if len(index) and not (index.min() >= 0 and index.max() < DOMAIN_SIZE):
             raise BadInput(f"a problem index is outside 0..{DOMAIN_SIZE - 1}")
         subtract, pair = np.divmod(index.astype(np.uint32), np.uint32(PAIR_COUNT))
         a, b = np.divmod(pair, np.uint32(OPERAND_COUNT))
@@ -99,7 +103,7 @@ def encode(problems: Problems, *, hide_sign: bool = False) -> UInt8[np.ndarray, 
 
 def decode(tokens: Integer[np.ndarray, "problem 16"]) -> list[str]:
     """Each row of tokens as its sixteen characters; BadInput for an id outside 0..12."""
-    if tokens.size and not (0 <= tokens.min() and tokens.max() < len(CHARACTERS)):
+    if tokens.size and not (tokens.min() >= 0 and tokens.max() < len(CHARACTERS)):
         raise BadInput(f"a token id is outside 0..{len(CHARACTERS) - 1}")
     return ["".join(row) for row in np.array(list(CHARACTERS))[tokens]]
 
@@ -108,7 +112,9 @@ def problems_from_tokens(tokens: Integer[np.ndarray, "problem length"]) -> Probl
     """The problems that rows of at least nine tokens ask; BadInput when a row is not `dddd op dddd`."""
     operands = np.delete(tokens[:, :9], OPERATOR_AT, axis=1).astype(np.int64)
     operator = tokens[:, OPERATOR_AT]
-    if tokens.size and not (np.all((operands >= 0) & (operands <= 9)) and np.all((operator == PLUS) | (operator == MINUS))):
+    if tokens.size and not (
+        np.all((operands >= 0) & (operands <= 9)) and np.all((operator == PLUS) | (operator == MINUS))
+    ):
         raise BadInput("a row of tokens does not begin with four digits, an operator and four digits")
     values = operands.reshape(-1, 2, 4) @ np.array([1000, 100, 10, 1])
     return Problems(values[:, 0].astype(np.uint16), values[:, 1].astype(np.uint16), operator == MINUS)
@@ -119,20 +125,45 @@ def parse(text: str) -> Problems:
 
     Raises BadInput, saying what was found, for anything else.
     """
-    return parse_all([text])
+    return _from_fields([_fields(text)])
 
 
 def parse_all(lines: Iterable[str]) -> Problems:
-    """One problem a line, as `parse` reads it; BadInput names the first line that is not one."""
-    fields = []
+    """One problem a line, as `parse` reads it, blank lines skipped; BadInput names the first line that is not one."""
+    found = []
     for number, line in enumerate(lines, start=1):
-        match = _PROBLEM.fullmatch(line)
-        if match is None:
-            where = f"line {number}: " if number > 1 else ""
-            raise BadInput(f"{where}{_complaint(line)}; write two numbers of 1 to 4 digits with + or -, like 1234-5678")
-        fields.append((int(match[1]), int(match[3]), match[2] == "-"))
-    a, b, subtract = zip(*fields, strict=True) if fields else ((), (), ())
-    return Problems(np.array(a, np.uint16), np.array(b, np.uint16), np.array(subtract, bool))
+        try:
+            if line.strip():
+                found.append(_fields(line))
+        except BadInput as error:
+            raise BadInput(f"line {number}: {error}") from None
+    return _from_fields(found)
+
+
+def read_problems(path: Path) -> Problems:
+    """The problems of a UTF-8 text file, one a line, blank lines skipped; BadInput names the file and line."""
+    try:
+        problems = parse_all(read_bytes(path, MAX_TEXT_BYTES).decode("utf-8-sig").splitlines())
+    except UnicodeDecodeError:
+        raise BadInput(f"{path}: not a text file; expected one problem a line") from None
+    except BadInput as error:
+        message = str(error)
+        raise BadInput(message if message.startswith(str(path)) else f"{path}: {message}") from None
+    if not len(problems):
+        raise BadInput(f"{path}: no problems in it; expected one a line, like 1234-5678")
+    return problems
+
+
+def _fields(text: str) -> tuple[int, int, bool]:
+    match = _PROBLEM.fullmatch(text)
+    if match is None:
+        raise BadInput(f"{_complaint(text)}; write two numbers of 1 to 4 digits with + or -, like 1234-5678")
+    return int(match[1]), int(match[3]), match[2] == "-"
+
+
+def _from_fields(fields: list[tuple[int, int, bool]]) -> Problems:
+    values = np.array(fields, dtype=np.uint16).reshape(-1, 3)
+    return Problems(values[:, 0].copy(), values[:, 1].copy(), values[:, 2].astype(bool))
 
 
 def _complaint(text: str) -> str:
@@ -143,6 +174,8 @@ def _complaint(text: str) -> str:
         return "the problem is empty"
     if strange is not None and strange.isdigit():
         return f"{shown} has {strange!r}, which is not one of the ASCII digits 0-9"
+    if strange is not None and strange in "\N{MINUS SIGN}\N{EN DASH}\N{EM DASH}\N{HYPHEN}\N{FULLWIDTH HYPHEN-MINUS}":
+        return f"{shown} has {strange!r}, which is not the ASCII minus -"
     if strange is not None:
         return f"{shown} has {strange!r}, which no problem contains"
     if len(re.findall(r"[+-]", text)) != 1:

@@ -1,0 +1,1 @@
+"""Questions about learned and exact arithmetic, one file each."""

@@ -1,0 +1,80 @@
+"""The house's rules that a machine can check."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted(path for room in ("workbench", "analyses") for path in (ROOT / room).rglob("*.py"))
+LONGEST_FILE, LONGEST_FUNCTION = 320, 60
+
+
+def imported(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text())
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    return names | {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+
+
+def test_workbench_never_imports_analyses():
+    guilty = [path for path in SOURCES if path.is_relative_to(ROOT / "workbench") and any(n.split(".")[0] == "analyses" for n in imported(path))]
+    assert not guilty
+    assert any("workbench" in name for path in SOURCES for name in imported(path))  # the check sees imports at all
+
+
+def test_nothing_unpickles():
+    modules, calls = {"pickle", "joblib", "dill", "shelve"}, {"torch.load", "torch.save", "np.load", "pd.read_pickle"}
+    for path in SOURCES:
+        assert not imported(path) & modules, path
+        for node in ast.walk(ast.parse(path.read_text())):
+            assert not (isinstance(node, ast.Attribute) and ast.unparse(node) in calls), (path, node.lineno)
+
+
+def test_files_and_functions_are_short():
+    for path in SOURCES:
+        text = path.read_text()
+        assert len(text.splitlines()) <= LONGEST_FILE, path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                assert node.end_lineno - node.lineno < LONGEST_FUNCTION, (path.name, node.name)
+
+
+def test_every_source_file_has_a_test_file():
+    without = {"__init__", "errors"}
+    missing = [
+        path.relative_to(ROOT)
+        for path in SOURCES
+        if path.stem not in without
+        and not path.stem.startswith("_")  # tested through the file it belongs to
+        and not (ROOT / "tests" / path.relative_to(ROOT).parent / f"test_{path.stem}.py").exists()
+    ]
+    assert not missing
+
+
+@pytest.mark.parametrize(
+    ("words", "unwanted"),
+    [
+        (["--help"], {"torch", "transformer_lens", "pandas", "plotly", "safetensors"}),
+        (["train", "--help"], {"torch", "transformer_lens", "pandas"}),
+        (["list", "checkpoints"], {"torch", "transformer_lens", "pandas"}),
+        (["solve", "checkpoints/arithmetic-relu-1layer-seed0", "1+1"], {"transformer_lens", "pandas"}),
+        (["evaluate", "checkpoints/arithmetic-relu-1layer-seed0", "--split", "test"], {"transformer_lens", "pandas"}),
+    ],
+)
+def test_commands_import_only_what_they_need(words, unwanted):
+    code = (
+        "import sys; from workbench.cli import run; code = run(sys.argv[1:]);"
+        "sys.stderr.write('MODULES ' + ' '.join(sys.modules)); sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *words], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    loaded = set(done.stderr.rpartition("MODULES ")[2].split())
+    assert "typer" in loaded
+    assert not loaded & unwanted
+
+
+def test_training_needs_no_transformer_lens():
+    code = "import sys, workbench.training; assert 'torch' in sys.modules; sys.exit('transformer_lens' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0

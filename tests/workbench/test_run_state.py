@@ -1,0 +1,53 @@
+"""The saved state of an unfinished run, and damaged ones."""
+
+import pytest
+import safetensors.torch
+import torch
+
+from workbench import run_state
+from workbench.errors import BadInput
+from workbench.recipe import RunConfig
+
+CONFIG = RunConfig()
+
+
+def some_state():
+    generator = torch.Generator().manual_seed(0)
+    parts = {
+        part: {name: torch.randn(shape, generator=generator) for name, shape in CONFIG.architecture.shapes.items()}
+        for part in run_state.PARTS
+    }
+    return run_state.RunState(**parts, step=2, best_step=1, curve={"loss": [1.0, 2.0], "grad_norm": [1.0, 1.0]})
+
+
+def test_it_reads_back_equal(tmp_path):
+    state = some_state()
+    run_state.save(state, tmp_path)
+    found = run_state.load(tmp_path, CONFIG)
+    assert (found.step, found.best_step, found.curve) == (2, 1, state.curve)
+    for part in run_state.PARTS:
+        for name, value in getattr(state, part).items():
+            assert torch.equal(getattr(found, part)[name], value)
+
+
+@pytest.mark.parametrize("damage", ["truncate", "nan", "shape", "missing", "step", "no progress", "pickle"])
+def test_a_damaged_state_is_refused_and_says_what_to_do(tmp_path, damage):
+    state = some_state()
+    if damage == "nan":
+        state.exp_avg["embed.W_E"][0, 0] = torch.nan
+    if damage == "shape":
+        state.best["embed.W_E"] = torch.zeros(2, 2)
+    if damage == "missing":
+        del state.exp_avg_sq["unembed.W_U"]
+    if damage == "step":
+        state.step = 10_000
+    run_state.save(state, tmp_path)
+    path = tmp_path / "state.safetensors"
+    if damage == "truncate":
+        path.write_bytes(path.read_bytes()[:-100])
+    if damage == "no progress":
+        path.write_bytes(safetensors.torch.save({"x": torch.zeros(1)}))
+    if damage == "pickle":
+        path.write_bytes(b"\x80\x02}q\x00.")
+    with pytest.raises(BadInput, match="remove .* and train again"):
+        run_state.load(tmp_path, CONFIG)

@@ -1,0 +1,105 @@
+"""`workbench analyses` and `workbench analyze NAME`: questions asked of checkpoints."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from workbench.analysis import Analysis, Result
+from workbench.cli.flags import build, with_flags
+from workbench.cli.output import note, print_json, print_table, say
+from workbench.errors import BadInput
+
+Paths = Annotated[
+    list[Path] | None, typer.Argument(help="Checkpoints, or folders that hold them.", show_default=False)
+]
+Out = Annotated[Path | None, typer.Option(help="Folder for result.json, tables and figures; results/NAME if not given.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")]
+
+
+def analyses(as_json: AsJson = False) -> None:
+    """List every analysis with the question it answers."""
+    from workbench import analysis
+
+    found = [analysis.get(name) for name in analysis.names()]
+    if as_json:
+        print_json([{"name": a.name, "question": a.question, "inputs": a.inputs} for a in found])
+        return
+    for one in found:
+        say(f"{one.name:16} {one.question}")
+
+
+def _load(one: Analysis, paths: list[Path]) -> tuple[Any, list[str]]:
+    """What the analysis takes first, and the names of it."""
+    from workbench import checkpoint
+
+    if one.inputs == "nothing":
+        if paths:
+            raise BadInput(f"{one.name} takes no checkpoints; leave the path out")
+        return [], []
+    if not paths:
+        kind = "checkpoints or folders that hold them" if one.inputs == "checkpoints" else "a folder of runs"
+        raise BadInput(f"{one.name} needs {kind}: workbench analyze {one.name} PATH")
+    if one.inputs == "folder":
+        if len(paths) != 1:
+            raise BadInput(f"{one.name} takes one folder, {len(paths)} were given")
+        return paths[0], [paths[0].name]
+    loaded = []
+    for path in paths:
+        one_run = (path / checkpoint.CONFIG).exists() or not path.is_dir()
+        loaded += [checkpoint.read(path)] if one_run else list(checkpoint.read_all(path))
+    if not loaded:
+        raise BadInput(f"{paths[0]}: only unfinished runs in it; finish them with `workbench grid`")
+    return loaded, [one.name for one in loaded]
+
+
+def _show(result: Result, files: list[Path], as_json: bool) -> None:
+    import dataclasses
+
+    if as_json:
+        findings = [dataclasses.asdict(finding) for finding in result.findings]
+        print_json({"findings": findings, "files": [str(file) for file in files]})
+        return
+    rows = []
+    for finding in result.findings:
+        interval = f"{finding.low:.4g} to {finding.high:.4g}" if finding.low is not None else ""
+        against = f"{finding.control}: {finding.control_value:.4g}" if finding.control_value is not None else ""
+        rows.append((f"{finding.value:.4g}", interval, finding.n or "", against, finding.text))
+    for value, interval, n, against, text in rows:
+        say(f"{value:>9}  {interval:<22} n={n!s:<10} {against}")
+        say(f"           {text}")
+    for file in files:
+        note(f"wrote {file}")
+
+
+def _command(one: Analysis) -> Any:
+    """The command of one analysis, with flags made from its options."""
+
+    def analyze_one(paths: Paths = None, out: Out = None, as_json: AsJson = False, **flags: Any) -> None:
+        from workbench import analysis
+
+        folder = out or Path("results") / one.name
+        options = build(one.options, flags)
+        inputs, names = _load(one, paths or [])
+        result = one.function(inputs, options)
+        _show(result, analysis.save(result, folder, analysis_name=one.name, options=options, inputs=names), as_json)
+
+    analyze_one.__doc__ = one.question
+    return with_flags(analyze_one, one.options)
+
+
+def add_to(app: typer.Typer, words: list[str]) -> None:
+    """Register the commands; an analysis is imported only when the command line names it, or asks for all."""
+    app.command("analyses")(analyses)
+    group = typer.Typer(help="Run one analysis: workbench analyze NAME [PATH...] --out DIR.", no_args_is_help=True)
+    app.add_typer(group, name="analyze")
+    if words[:1] != ["analyze"]:
+        group.callback()(lambda: None)
+        return
+    from workbench import analysis
+
+    named = next((word for word in words[1:] if not word.startswith("-")), None)
+    for name in [named] if named else analysis.names():
+        one = analysis.get(name)
+        group.command(name)(_command(one))
+    group.callback()(lambda: None)

@@ -1,0 +1,183 @@
+"""`workbench list`, `evaluate` and `solve`: what trained decoders are and what they answer."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from workbench.cli.output import note, print_json, print_table, say, with_interval
+from workbench.errors import BadInput
+
+if TYPE_CHECKING:
+    from workbench.checkpoint import Checkpoint
+    from workbench.scores import Score
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Grouping = Literal["operator", "sign", "count", "chain", "class"]
+
+
+def describe(one: "Checkpoint") -> dict[str, Any]:
+    """A checkpoint and its stored scores as plain values."""
+    from workbench.scores import Score
+
+    shape = one.config.architecture
+    results = {
+        split: {name: Score(**counts).row() for name, counts in groups.items()}
+        for split, groups in one.history["results"].items()
+    }
+    return {
+        "name": one.name, "state": "finished", "mlp": shape.mlp, "n_layers": shape.n_layers, "seed": one.config.seed,
+        "n_params": shape.n_params, "problems": one.config.problems, "kept_step": one.kept_step,
+        "steps": one.config.recipe.steps, "engine": one.config.engine, "sha256": one.weights_sha256, "results": results,
+    }  # fmt: skip
+
+
+def score_rows(one: "Checkpoint") -> list[str]:
+    """The stored scores of a checkpoint, a line each."""
+    from workbench.scores import Score
+
+    return [
+        f"{split:10} {name:12} {_line(Score(**counts))}"
+        for split, groups in one.history["results"].items()
+        for name, counts in groups.items()
+    ]
+
+
+def _line(score: "Score") -> str:
+    seq, digit = with_interval(score.seq_acc, score.seq_interval), with_interval(score.digit_acc, score.digit_interval)
+    return f"n={score.n:<6,} loss {score.loss:.4f}  digits {digit}  sequence {seq}  sign {score.sign_acc:.4f}"
+
+
+def list_models(
+    folder: Annotated[Path, typer.Argument(help="Folder whose direct children are checkpoints.")] = Path("checkpoints"),
+    as_json: AsJson = False,
+) -> None:
+    """List the checkpoints in a folder, finished and unfinished, with their stored validation accuracy."""
+    from workbench import checkpoint
+
+    finished, unfinished = checkpoint.find(folder)
+    found, refused = [], []
+    for path in finished:
+        try:
+            found.append(checkpoint.read(path))
+        except BadInput as error:
+            refused.append({"name": path.name, "state": "refused", "reason": str(error)})
+    found.sort(key=checkpoint.reading_order)
+    rows = [describe(one) for one in found]
+    rows += [{"name": path.name, "state": "unfinished"} for path in unfinished] + refused
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(f"{len(found)} checkpoints in {folder}", LIST_COLUMNS, [list_row(row) for row in rows])
+        for row in refused:
+            note(f"refused: {row['reason']}")
+    if refused:
+        raise BadInput(f"{folder}: {len(refused)} of {len(finished)} checkpoints were refused; the first: {refused[0]['reason']}")
+
+
+LIST_COLUMNS = ("name", "parameters", "kept step", "loss", "addition", "subtraction", "sign", "n")
+
+
+def list_row(row: dict[str, Any]) -> list[str]:
+    """A described checkpoint as a row of LIST_COLUMNS."""
+    if row["state"] != "finished":
+        return [row["name"], row["state"], "", "", "", "", "", ""]
+    groups = row["results"].get("validation", {})
+    seq = [
+        with_interval(groups[name]["seq_acc"], (groups[name]["seq_low"], groups[name]["seq_high"])) if name in groups else ""
+        for name in ("addition", "subtraction")
+    ]
+    overall = groups["all"]
+    return [
+        row["name"], f"{row['n_params']:,}", f"{row['kept_step']:,}/{row['steps']:,}", f"{overall['loss']:.4f}",
+        *seq, f"{overall['sign_acc']:.4f}", f"{overall['n']:,}",
+    ]  # fmt: skip
+
+
+def evaluate(
+    path: Annotated[Path, typer.Argument(help="A checkpoint, or a folder of checkpoints.")],
+    split: Annotated[Literal["validation", "test", "both"], typer.Option(help="Which held-out problems.")] = "both",
+    problems: Annotated[Path | None, typer.Option(help="A text file with one problem a line, instead of a split.")] = None,
+    by: Annotated[Grouping, typer.Option(help="How to group: operator, sign, count (of carries or borrows), chain, class.")] = "operator",
+    as_json: AsJson = False,
+) -> None:
+    """Run a checkpoint on held-out problems: loss, digit, sequence and sign accuracy, by group, with 95% intervals."""
+    from workbench import checkpoint, evaluation, forward, task
+    from workbench.splits import Splits
+    from workbench.structure import categories, category_names
+
+    one_run = (path / checkpoint.CONFIG).exists() or not path.is_dir()
+    models = [checkpoint.read(path)] if one_run else list(checkpoint.read_all(path))
+    asked = task.read_problems(problems) if problems else None
+    rows: list[dict[str, Any]] = []
+    for one in models:
+        weights, config = forward.tensors(one.weights), one.config
+        splits = Splits(config.data_seed, config.problems)
+        chosen = {"validation": splits.validation, "test": splits.test} if split == "both" else {split: getattr(splits, split)}
+        for name, batch in ({problems.name: asked} if problems and asked else chosen).items():
+            outcome = evaluation.run(weights, config.architecture, batch, config.problems)
+            rows.append({"model": one.name, "on": name, "group": "all", **evaluation.score(outcome).row()})
+            found = categories(batch, by)
+            for group in category_names(by):
+                if (mask := found == group).any():
+                    rows.append({"model": one.name, "on": name, "group": group, **evaluation.score(outcome, mask).row()})
+    if as_json:
+        print_json(rows)
+        return
+    print_table("accuracy, 95% Wilson intervals", EVALUATE_COLUMNS, [_evaluate_row(row) for row in rows])
+
+
+EVALUATE_COLUMNS = ("model", "on", "group", "n", "loss", "digit accuracy", "sequence accuracy", "sign")
+
+
+def _evaluate_row(row: dict[str, Any]) -> list[str]:
+    digit, seq = (with_interval(row[f"{k}_acc"], (row[f"{k}_low"], row[f"{k}_high"])) for k in ("digit", "seq"))
+    start = [row["model"], row["on"], row["group"], f"{row['n']:,}", f"{row['loss']:.4f}"]
+    return [*start, digit, seq, f"{row['sign_acc']:.4f}"]
+
+
+def solve(
+    path: Annotated[Path, typer.Argument(help="A checkpoint.")],
+    problem: Annotated[str, typer.Argument(help='The problem, such as "1234-5678": 1 to 4 digits, + or -, 1 to 4 digits.')],
+    as_json: AsJson = False,
+) -> None:
+    """Ask a checkpoint one problem; shows each digit with its probability, beside the exact answer.
+
+    The sign is given, as in training; below it, what the checkpoint writes when it must say the sign itself.
+    """
+    from workbench import task
+
+    asked = task.parse(problem)
+    from workbench import checkpoint, forward, generation
+
+    one = checkpoint.read(path)
+    weights, shape, hide = forward.tensors(one.weights), one.config.architecture, one.config.problems == "sign-hidden"
+    exact = task.format_answers(asked.answers)[0]
+    given, own = (
+        generation.generate(weights, shape, asked, give_sign=give, hide_sign=hide and give) for give in (True, False)
+    )
+    answers = {
+        key: {
+            "text": "".join(task.CHARACTERS[token] for token in answer.tokens[0]),
+            "tokens": [task.CHARACTERS[token] for token in answer.tokens[0]],
+            "probabilities": [float(p) for p in answer.probabilities[0]],
+        }
+        for key, answer in (("sign_given", given), ("own_sign", own))
+    }
+    if as_json:
+        print_json({"problem": task.format_problems(asked)[0], "model": one.name, "exact": exact, **answers})
+        return
+    say(f"{task.format_problems(asked)[0]} = {exact}    exact")
+    for key, words in (("sign_given", "sign given"), ("own_sign", "its own sign")):
+        text = answers[key]["text"]
+        verdict = "right" if text[1:] == exact[1:] and (key == "sign_given" or text == exact) else "wrong"
+        say(f"{'':9} = {text}    {words}, {verdict}")
+        for place, token, probability in zip(task.POSITION_LABELS[10:], text, answers[key]["probabilities"], strict=True):
+            say(f"{'':12}{place:>2}  {token}  {'given' if key == 'sign_given' and place == 's' else f'{probability:.6f}'}")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    app.command("list")(list_models)
+    app.command("evaluate")(evaluate)
+    app.command("solve")(solve)

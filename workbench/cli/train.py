@@ -1,0 +1,49 @@
+"""`workbench train`: one run."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from workbench.cli.flags import build, with_flags
+from workbench.cli.output import note, print_json, progress, say
+from workbench.recipe import Architecture, Recipe, RunConfig
+
+Out = Annotated[
+    Path, typer.Option(help="Folder to put the checkpoint in; it is named after the run, as arithmetic-relu-2layer-seed0.")
+]
+Name = Annotated[str | None, typer.Option(help="Name of the checkpoint's folder, instead of the usual one.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue an unfinished run to the very bytes it would have had.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def train(
+    out: Out = Path("checkpoints"), name: Name = None, resume: Resume = False, as_json: AsJson = False, **flags: Any
+) -> None:
+    """Train one decoder under the published recipe, or a recipe of your own.
+
+    The run is saved at every validation. Interrupted or killed, it continues with --resume.
+    """
+    config = build(
+        RunConfig, flags, architecture=build(Architecture, flags), recipe=build(Recipe, flags)
+    )
+    folder = out / (name or config.name)
+    total = config.recipe.steps
+    from workbench import checkpoint, training
+
+    with progress(folder.name, total) as update:
+        training.train(config, folder, resume=resume, on_step=lambda step, loss: update(step, f"loss {loss:.4f}"))
+    from workbench.cli.models import describe, score_rows
+
+    done = checkpoint.read(folder)
+    if as_json:
+        print_json(describe(done))
+        return
+    for row in score_rows(done):
+        say(row)
+    note(f"wrote {folder} (step {done.kept_step:,} kept, the lowest validation loss)")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command("train")(with_flags(train, Architecture, Recipe, RunConfig, without=("d_vocab", "n_ctx")))
