@@ -19,7 +19,11 @@ def imported(path: Path) -> set[str]:
 
 
 def test_workbench_never_imports_analyses():
-    guilty = [path for path in SOURCES if path.is_relative_to(ROOT / "workbench") and any(n.split(".")[0] == "analyses" for n in imported(path))]
+    guilty = [
+        path
+        for path in SOURCES
+        if path.is_relative_to(ROOT / "workbench") and any(n.split(".")[0] == "analyses" for n in imported(path))
+    ]
     assert not guilty
     assert any("workbench" in name for path in SOURCES for name in imported(path))  # the check sees imports at all
 

@@ -17,7 +17,13 @@ from workbench.errors import BadInput
 from workbench.files import json_bytes, read_bytes, read_json
 from workbench.recipe import Architecture, RunConfig
 
-CONFIG, WEIGHTS, HISTORY, CARD, STATE = "config.json", "model.safetensors", "history.json", "README.md", "state.safetensors"
+CONFIG, WEIGHTS, HISTORY, CARD, STATE = (
+    "config.json",
+    "model.safetensors",
+    "history.json",
+    "README.md",
+    "state.safetensors",
+)
 PARTIAL = ".partial"
 HEADER_LIMIT = 100_000  # bytes of safetensors header beyond the tensors themselves
 
@@ -160,7 +166,7 @@ def read(folder: Path) -> Checkpoint:
 
 
 def find(folder: Path) -> tuple[list[Path], list[Path]]:
-    """(finished, unfinished) runs that are direct children of `folder`; BadInput when it is no folder or has neither."""
+    """(finished, unfinished) runs that are direct children of `folder`; BadInput when it is none or has neither."""
     folder = Path(folder)
     if not folder.is_dir():
         raise BadInput(f"{folder}: no such folder")

@@ -28,7 +28,7 @@ class Outcome:
     @property
     def sequence(self) -> Bool[np.ndarray, " problem"]:
         """All five digits right; the same for teacher-forced and generated digits."""
-        return self.digits.all(axis=1)
+        return np.all(self.digits, axis=1)
 
 
 @torch.no_grad()
@@ -80,9 +80,7 @@ def by_category(outcome: Outcome, problems: Problems) -> list[tuple[str, str, Sc
     return rows
 
 
-def on_splits(
-    weights: forward.Weights, architecture: Architecture, splits: Splits
-) -> dict[str, dict[str, Score]]:
+def on_splits(weights: forward.Weights, architecture: Architecture, splits: Splits) -> dict[str, dict[str, Score]]:
     """Scores by split (validation, test) and operator."""
     found = {}
     for name, problems in (("validation", splits.validation), ("test", splits.test)):

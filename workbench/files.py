@@ -44,7 +44,7 @@ def move_folder(source: Path, target: Path) -> None:
         with open(file, "rb") as handle:
             os.fsync(handle.fileno())
     sync_folder(source)
-    os.rename(source, target)
+    source.rename(target)
     sync_folder(target.parent)
 
 

@@ -42,7 +42,9 @@ def save(state: RunState, partial: Path) -> None:
     """Replace the saved state in `partial`; a process killed meanwhile leaves the former one."""
     tensors = {f"{part}/{name}": t.contiguous() for part in PARTS for name, t in getattr(state, part).items()}
     progress = {key: getattr(state, key) for key in ("step", "best_step", "validations", "curve")}
-    write_atomic(partial / checkpoint.STATE, safetensors.torch.save(tensors, metadata={"progress": json.dumps(progress)}))
+    write_atomic(
+        partial / checkpoint.STATE, safetensors.torch.save(tensors, metadata={"progress": json.dumps(progress)})
+    )
 
 
 def load(partial: Path, config: RunConfig) -> RunState:

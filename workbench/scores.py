@@ -38,7 +38,7 @@ class Score:
 
     @property
     def digit_interval(self) -> tuple[float, float]:
-        """95% Wilson interval of `digit_acc`; the five digits of a problem count as independent, so it is a little narrow."""
+        """95% Wilson interval of `digit_acc`, taking a problem's five digits as independent: a little narrow."""
         return wilson(self.digits_right, 5 * self.n)
 
     @property

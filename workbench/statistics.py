@@ -8,7 +8,7 @@ Z95 = 1.959963984540054  # 97.5% quantile of the standard normal
 
 
 def wilson(successes: int, n: int) -> tuple[float, float]:
-    """95% interval of a proportion from `successes` of `n` independent trials (Wilson 1927, eq. for the score interval).
+    """95% score interval of a proportion from `successes` of `n` independent trials (Wilson 1927).
 
     Raises ValueError unless 0 <= successes <= n and n >= 1.
     """

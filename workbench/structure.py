@@ -89,7 +89,7 @@ def categories(problems: Problems, grouping: str) -> np.ndarray:
 
 
 def in_category(problems: Problems, name: str) -> Bool[np.ndarray, " problem"]:
-    """Which problems fall in the category `name`, whatever its grouping (`subtraction`, `-`, `2 carries`, `M3`, ...)."""
+    """Which problems fall in a category, whatever its grouping (`subtraction`, `-`, `2 carries`, `M3`, ...)."""
     for grouping in GROUPINGS:
         if name in category_names(grouping):
             return categories(problems, grouping) == name

@@ -83,7 +83,9 @@ class _Run:
 
     def _tokens(self, step: int) -> Tensor:
         problems = self.splits.batch(step, self.config.recipe.batch_size)
-        return torch.from_numpy(encode(problems, hide_sign=self.config.problems == "sign-hidden")).to(self.config.device)
+        return torch.from_numpy(encode(problems, hide_sign=self.config.problems == "sign-hidden")).to(
+            self.config.device
+        )
 
     def step(self) -> float:
         """One optimizer step; returns its loss, RunFailed when loss or gradient is not finite."""

@@ -61,20 +61,33 @@ def _maps(title: str, panels: Panels) -> go.Figure:
         vertical_spacing=gap_y / height if rows > 1 else 0,
         horizontal_spacing=gap_x / width if columns > 1 else 0,
     )
-    for i, row in enumerate(panels, start=1):
-        for j, (_, table) in enumerate(row, start=1):
-            values = table.pivot(index="hook", columns="position", values="r2").loc[hooks, positions].to_numpy()
-            text = [[_cell(value) for value in line] for line in values]
-            y = [_short(hook) for hook in hooks]
-            cells = {"text": text, "texttemplate": "%{text}", "textfont_size": 11, "coloraxis": "coloraxis"}
-            grid.add_heatmap(z=values, x=positions, y=y, xgap=1, ygap=1, **cells, row=i, col=j)
-            x = positions.index("s") + 0.5
-            grid.add_vline(x=x, line_color="white", line_width=4, row=i, col=j)  # type: ignore[arg-type]
+    tables = [table for row in panels for _, table in row]
+    places = [(i, j) for i, row in enumerate(panels, start=1) for j in range(1, len(row) + 1)]
+    maps = [_map(table, hooks, positions) for table in tables]
+    grid.add_traces(maps, rows=[i for i, _ in places], cols=[j for _, j in places])
+    x = positions.index("s") + 0.5
+    line = {"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "line": {"color": "white", "width": 4}}
+    lines = [{**line, "xref": trace.xaxis, "yref": f"{trace.yaxis} domain"} for trace in grid.data]  # type: ignore[attr-defined]
     scale = {"colorscale": SEQUENTIAL, "cmin": 0, "cmax": 1, "colorbar": {"title": {"text": "R²"}, "thickness": 14}}
     look = figure(title, SUBTITLE, coloraxis=scale, width=width + left + 110, height=height + top + 60)
-    grid.update_layout(look.layout).update_layout(margin={"l": left, "r": 110, "t": top, "b": 60})
+    grid.update_layout(look.layout).update_layout(margin={"l": left, "r": 110, "t": top, "b": 60}, shapes=lines)
     grid.update_annotations(font_size=12)
     return grid.update_xaxes(showticklabels=True, tickangle=0, showgrid=False).update_yaxes(showgrid=False)
+
+
+def _map(table: pd.DataFrame, hooks: list[str], positions: list[str]) -> go.Heatmap:
+    values = table.pivot(index="hook", columns="position", values="r2").loc[hooks, positions].to_numpy()
+    return go.Heatmap(
+        z=values,
+        x=positions,
+        y=[_short(hook) for hook in hooks],
+        text=[[_cell(value) for value in line] for line in values],
+        texttemplate="%{text}",
+        textfont={"size": 11},
+        xgap=1,
+        ygap=1,
+        coloraxis="coloraxis",
+    )
 
 
 def _sites(name: str, sites: pd.DataFrame) -> go.Figure:

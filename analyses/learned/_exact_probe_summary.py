@@ -17,6 +17,7 @@ from analyses.learned._exact_probe_fit import (
     where,
 )
 from workbench.hill.unit import HillUnit
+from workbench.probe import fit, resamples, variance_explained
 from workbench.result import Finding
 from workbench.task import POSITION_LABELS, SIGN_AT
 
@@ -56,9 +57,9 @@ def best_of_each_place(places: pd.DataFrame) -> pd.DataFrame:
     return _best(cast(pd.DataFrame, places[here]), ["checkpoint", "operator", "place"])
 
 
-def findings(tables: Mapping[str, pd.DataFrame], splits: Mapping[str, Split]) -> list[Finding]:
+def findings(tables: Mapping[str, pd.DataFrame], splits: Mapping[str, Split], seed: int) -> list[Finding]:
     """What variance explained is about; then each checkpoint's probes and places at their best site, by `fit_r2`."""
-    found = list(_thousands(splits))
+    found = list(_thousands(splits, seed))
     for name, operator in dict.fromkeys(zip(tables["layers"]["checkpoint"], tables["layers"]["operator"], strict=True)):
         layers, digits = (where(tables[kind], checkpoint=name, operator=operator) for kind in ("layers", "digits"))
         best = layers.loc[layers.groupby("probe", sort=False)["fit_r2"].idxmax()]
@@ -68,19 +69,21 @@ def findings(tables: Mapping[str, pd.DataFrame], splits: Mapping[str, Split]) ->
     return found
 
 
-def _thousands(splits: Mapping[str, Split]) -> Iterator[Finding]:
-    """Squared correlation of the exact result with the exact sum or difference of its thousands digits alone."""
+def _thousands(splits: Mapping[str, Split], seed: int) -> Iterator[Finding]:
+    """What a linear reading of the exact sum or difference of the thousands digits alone explains of the result."""
     for variant, split in splits.items():
         for operator in split.operators:
             exact = split.exact[split.of(operator)[1]]
+            result = exact[:, RESULT]
             digits = torch.stack([exact[:, FIRST_DIGITS.start], exact[:, SECOND_DIGITS.start]], dim=-1)
-            thousands = HillUnit.enumerated(UNITS[operator])(digits)
-            share = torch.corrcoef(torch.stack([thousands, exact[:, RESULT]]))[0, 1].item() ** 2
+            thousands = HillUnit.enumerated(UNITS[operator])(digits)[:, None]
+            said = fit(thousands[None], result[:, None], penalties=(0.0,)).read(thousands[None])[..., 0]
+            share = variance_explained(said, result, result.mean().item(), resamples(len(result), seed))
             text = (
                 f"{operator}, problems {variant}: share of the exact result's variance that lies in its two thousands "
                 "digits; variance explained says little about the other places, which tables digits and places show"
             )
-            yield Finding(text, share, n=len(exact))
+            yield Finding(text, share.r2.item(), share.low.item(), share.high.item(), len(result))
 
 
 def _controls(row: Mapping[Any, Any]) -> str:

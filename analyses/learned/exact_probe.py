@@ -18,11 +18,14 @@ answer; so table `layers` and the findings take the best site before d4, chosen 
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from workbench.analysis import Result, analysis
-from workbench.checkpoint import Checkpoint
 from workbench.errors import BadInput
 from workbench.recipe import check_types, knob
+
+if TYPE_CHECKING:
+    from workbench.checkpoint import Checkpoint
 
 FEWEST, MOST = 1_000, 100_000
 
@@ -47,7 +50,7 @@ class Options:
     question="Where do linear readouts feed an exact unit, and where is the exact result itself linearly readable?",
     options=Options,
 )
-def exact_probe(checkpoints: list[Checkpoint], options: Options) -> Result:
+def exact_probe(checkpoints: "list[Checkpoint]", options: Options) -> Result:
     """Both probes and the decimal places at every site of every checkpoint, beside the controls."""
     _check(checkpoints)
     import pandas as pd
@@ -68,10 +71,10 @@ def exact_probe(checkpoints: list[Checkpoint], options: Options) -> Result:
     sites, places = (pd.concat(rows, ignore_index=True) for rows in parts.values())
     tables = {"layers": best_of_each_layer(sites), "digits": best_of_each_place(places)}
     tables |= {"sites": sites, "places": places}
-    return Result(tables, figures(tables), findings(tables, splits))
+    return Result(tables, figures(tables), findings(tables, splits, options.seed))
 
 
-def _check(checkpoints: list[Checkpoint]) -> None:
+def _check(checkpoints: "list[Checkpoint]") -> None:
     names = [checkpoint.name for checkpoint in checkpoints]
     if not names:
         raise BadInput("exact-probe needs at least one checkpoint; give the folder of one, or a folder that holds some")

@@ -52,7 +52,10 @@ def set_value(name, value):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (set_value("embed.W_E", np.zeros((13, 33), np.float32)), r"embed.W_E has shape \[13, 33\], expected \[13, 32\]"),
+        (
+            set_value("embed.W_E", np.zeros((13, 33), np.float32)),
+            r"embed.W_E has shape \[13, 33\], expected \[13, 32\]",
+        ),
         (set_value("embed.W_E", np.zeros((13, 32), np.float64)), "bytes, expected at most|dtype float64"),
         (set_value("embed.W_E", np.zeros((13, 32), np.float16)), "dtype float16, expected float32"),
         (set_value("embed.W_E", np.full((13, 32), np.nan, np.float32)), "416 non-finite values"),
@@ -132,7 +135,9 @@ def test_a_config_that_does_not_fit_is_refused(folder, change, says):
         checkpoint.read(folder)
 
 
-@pytest.mark.parametrize("content", ["{}", '{"selection": 1, "results": {}}', '{"selection": {"kept_step": 1}, "results": 5}'])
+@pytest.mark.parametrize(
+    "content", ["{}", '{"selection": 1, "results": {}}', '{"selection": {"kept_step": 1}, "results": 5}']
+)
 def test_a_history_without_results_is_refused(folder, content):
     (folder / "history.json").write_text(content)
     with pytest.raises(BadInput, match=r"history\.json"):
@@ -163,7 +168,10 @@ def test_reading_order_is_relu_first_then_layers_then_seed(short_run, tmp_path):
         )
         (copy / "model.safetensors").write_bytes(raw)
         (copy / "config.json").write_bytes(checkpoint.config_bytes(config, {}, hashlib.sha256(raw).hexdigest()))
-    found = [(c.config.architecture.mlp, c.config.architecture.n_layers, c.config.seed) for c in checkpoint.read_all(tmp_path)]
+    found = [
+        (c.config.architecture.mlp, c.config.architecture.n_layers, c.config.seed)
+        for c in checkpoint.read_all(tmp_path)
+    ]
     assert found == order
 
 

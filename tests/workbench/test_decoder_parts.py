@@ -65,6 +65,18 @@ def test_the_circuits_are_products_of_the_weights(model: Decoder) -> None:
     assert torch.allclose(cache["attn_scores", 0][0, 3, 9, 2], x[9] @ model.QK.AB[0, 3] @ x[2] / 8**0.5, atol=1e-5)
 
 
+def test_the_config_says_what_tools_read_off_it(model: Decoder) -> None:
+    cfg, bilinear = model.cfg, model.architecture.mlp == "bilinear"
+    assert (cfg.d_model, cfg.n_heads, cfg.d_head, cfg.d_mlp, cfg.n_ctx) == (32, 4, 8, 64, 16)
+    assert (cfg.d_vocab, cfg.d_vocab_out, cfg.n_layers) == (13, 13, model.architecture.n_layers)
+    assert (cfg.normalization_type, cfg.attn_only, cfg.parallel_attn_mlp) == (None, False, False)
+    assert (cfg.act_fn, cfg.gated_mlp) == (("identity", True) if bilinear else ("relu", False))
+    assert (cfg.attention_dir, cfg.n_key_value_heads, cfg.default_prepend_bos) == ("causal", None, False)
+    assert cfg.attn_scale == pytest.approx(8**0.5)
+    assert cfg.n_params == sum(value.numel() for value in model.parameters())
+    assert cfg.model_name == f"arithmetic-{model.architecture.mlp}-{cfg.n_layers}layer"
+
+
 def test_float64_reaches_every_tensor_and_the_config(model: Decoder) -> None:
     assert (model.cfg.dtype, model.cfg.device) == (torch.float32, "cpu")
     assert model.double() is model

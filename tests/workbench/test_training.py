@@ -81,7 +81,9 @@ def test_same_configuration_same_bytes(short_run, short_config, tmp_path):
 def test_nothing_in_a_checkpoint_tells_time_or_place(short_run, tmp_path):
     for name in ("config.json", "history.json", "README.md"):
         text = (short_run / name).read_text()
-        assert str(short_run.parent) not in text and os.uname().nodename not in text and time.strftime("%Y-") not in text
+        assert (
+            str(short_run.parent) not in text and os.uname().nodename not in text and time.strftime("%Y-") not in text
+        )
 
 
 def test_an_interrupted_run_continues_to_the_same_bytes(short_run, short_config, tmp_path):

@@ -70,7 +70,9 @@ def write_shards(
 def _new_folder(folder: Path, overwrite: bool) -> Iterator[Path]:
     """A folder to write to, which takes the place of `folder` at the end, or disappears when the body raises."""
     place, fresh = folder.resolve(), not folder.exists()
-    partial, replaced = place.with_name(place.name + PARTIAL), place.with_name(place.name + REPLACED)
+    partial, replaced = Path(f"{place}{PARTIAL}"), Path(f"{place}{REPLACED}")
+    if Path.cwd().is_relative_to(place):
+        raise BadInput(f"{folder} is the folder you are in, or above it; name a new one")
     for old in (partial, replaced):
         _refuse_other_files(old)
     make_folder(folder)

@@ -26,7 +26,9 @@ def _version(asked: bool) -> None:
 
 
 def _top(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Train small arithmetic transformers, load and probe them, export their activations."""
 
@@ -59,7 +61,9 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        return _fail(f"{error.strerror or error}: {error.filename or 'while writing'}; what was saved before is kept", 2)
+        return _fail(
+            f"{error.strerror or error}: {error.filename or 'while writing'}; what was saved before is kept", 2
+        )
     except MemoryError:
         return _fail("out of memory; ask for fewer problems or hooks at a time", 2)
     except KeyboardInterrupt:

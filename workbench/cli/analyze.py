@@ -7,13 +7,13 @@ import typer
 
 from workbench.analysis import Analysis, Result
 from workbench.cli.flags import build, with_flags
-from workbench.cli.output import note, print_json, print_table, say
+from workbench.cli.output import note, print_json, say
 from workbench.errors import BadInput
 
-Paths = Annotated[
-    list[Path] | None, typer.Argument(help="Checkpoints, or folders that hold them.", show_default=False)
+Paths = Annotated[list[Path] | None, typer.Argument(help="Checkpoints, or folders that hold them.", show_default=False)]
+Out = Annotated[
+    Path | None, typer.Option(help="Folder for result.json, tables and figures; results/NAME if not given.")
 ]
-Out = Annotated[Path | None, typer.Option(help="Folder for result.json, tables and figures; results/NAME if not given.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")]
 
 

@@ -16,22 +16,20 @@ PROBED = "arithmetic-relu-2layer-seed0"
 def _commands(checkpoints: Path, out: Path) -> dict[str, list[str]]:
     """Every step by its headline."""
     probed = str(checkpoints / PROBED)
-    short = ["--mlp", "relu", "--n-layers", "1", "--steps", str(DEMO_STEPS), "--warmup-steps", "50", "--validation-every", "100"]
+    short = f"--mlp relu --n-layers 1 --steps {DEMO_STEPS} --warmup-steps 50 --validation-every 100 --name short-run"
+    hooks = "--hooks blocks.*.hook_resid_post --problems 20000 --positions 10-14"
     return {
         "The twelve checkpoints": ["list", str(checkpoints)],
         "The twelve beside the published twelve": ["analyze", "twelve", str(checkpoints), "--out", str(out / "twelve")],
-        f"Training one small decoder for {DEMO_STEPS} steps": ["train", *short, "--out", str(out), "--name", "short-run"],
+        f"Training one small decoder for {DEMO_STEPS} steps": ["train", *short.split(), "--out", str(out)],
         "Asking a trained decoder one problem": ["solve", probed, "1234-5678"],
-        "The exact probe on a trained 2-layer decoder": ["analyze", "exact-probe", probed, "--out", str(out / "exact-probe")],
-        "Exporting activations": [
-            "export", probed, "--hooks", "blocks.*.hook_resid_post", "--problems", "20000", "--positions", "10-14",
-            "--out", str(out / "activations"),
-        ],
-    }  # fmt: skip
+        "The exact probe on a 2-layer decoder": ["analyze", "exact-probe", probed, "--out", str(out / "exact-probe")],
+        "Exporting activations": ["export", probed, *hooks.split(), "--out", str(out / "activations")],
+    }
 
 
-def _findings(folder: Path) -> list[str]:
-    findings: list[dict[str, Any]] = json.loads((folder / "result.json").read_text())["findings"]
+def _findings(result: Path) -> list[str]:
+    findings: list[dict[str, Any]] = json.loads(result.read_text())["findings"]
     lines = []
     for finding in findings:
         interval = f" ({finding['low']:.4f} to {finding['high']:.4f})" if finding["low"] is not None else ""
@@ -53,9 +51,9 @@ def demo(
         if code := run(words):
             raise RunFailed(f"the step `workbench {words[0]}` ended with exit code {code}")
     say("\n== Numbers (value, 95% interval)")
-    for name in ("twelve", "exact-probe"):
-        say(f"{name}:")
-        for line in _findings(out / name):
+    for result in sorted(out.glob("*/result.json")):
+        say(f"{result.parent.name}:")
+        for line in _findings(result):
             say(line)
     say("\n== Files")
     for file in sorted(path for path in out.rglob("*") if path.is_file()):

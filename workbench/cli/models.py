@@ -72,7 +72,9 @@ def list_models(
         for row in refused:
             note(f"refused: {row['reason']}")
     if refused:
-        raise BadInput(f"{folder}: {len(refused)} of {len(finished)} checkpoints were refused; the first: {refused[0]['reason']}")
+        raise BadInput(
+            f"{folder}: {len(refused)} of {len(finished)} checkpoints were refused; the first: {refused[0]['reason']}"
+        )
 
 
 LIST_COLUMNS = ("name", "parameters", "kept step", "loss", "addition", "subtraction", "sign", "n")
@@ -84,7 +86,9 @@ def list_row(row: dict[str, Any]) -> list[str]:
         return [row["name"], row["state"], "", "", "", "", "", ""]
     groups = row["results"].get("validation", {})
     seq = [
-        with_interval(groups[name]["seq_acc"], (groups[name]["seq_low"], groups[name]["seq_high"])) if name in groups else ""
+        with_interval(groups[name]["seq_acc"], (groups[name]["seq_low"], groups[name]["seq_high"]))
+        if name in groups
+        else ""
         for name in ("addition", "subtraction")
     ]
     overall = groups["all"]
@@ -97,8 +101,12 @@ def list_row(row: dict[str, Any]) -> list[str]:
 def evaluate(
     path: Annotated[Path, typer.Argument(help="A checkpoint, or a folder of checkpoints.")],
     split: Annotated[Literal["validation", "test", "both"], typer.Option(help="Which held-out problems.")] = "both",
-    problems: Annotated[Path | None, typer.Option(help="A text file with one problem a line, instead of a split.")] = None,
-    by: Annotated[Grouping, typer.Option(help="How to group: operator, sign, count (of carries or borrows), chain, class.")] = "operator",
+    problems: Annotated[
+        Path | None, typer.Option(help="A text file with one problem a line, instead of a split.")
+    ] = None,
+    by: Annotated[
+        Grouping, typer.Option(help="How to group: operator, sign, count (of carries or borrows), chain, class.")
+    ] = "operator",
     as_json: AsJson = False,
 ) -> None:
     """Run a checkpoint on held-out problems: loss, digit, sequence and sign accuracy, by group, with 95% intervals."""
@@ -113,14 +121,20 @@ def evaluate(
     for one in models:
         weights, config = forward.tensors(one.weights), one.config
         splits = Splits(config.data_seed, config.problems)
-        chosen = {"validation": splits.validation, "test": splits.test} if split == "both" else {split: getattr(splits, split)}
+        chosen = (
+            {"validation": splits.validation, "test": splits.test}
+            if split == "both"
+            else {split: getattr(splits, split)}
+        )
         for name, batch in ({problems.name: asked} if problems and asked else chosen).items():
             outcome = evaluation.run(weights, config.architecture, batch, config.problems)
             rows.append({"model": one.name, "on": name, "group": "all", **evaluation.score(outcome).row()})
             found = categories(batch, by)
             for group in category_names(by):
                 if (mask := found == group).any():
-                    rows.append({"model": one.name, "on": name, "group": group, **evaluation.score(outcome, mask).row()})
+                    rows.append(
+                        {"model": one.name, "on": name, "group": group, **evaluation.score(outcome, mask).row()}
+                    )
     if as_json:
         print_json(rows)
         return
@@ -138,7 +152,9 @@ def _evaluate_row(row: dict[str, Any]) -> list[str]:
 
 def solve(
     path: Annotated[Path, typer.Argument(help="A checkpoint.")],
-    problem: Annotated[str, typer.Argument(help='The problem, such as "1234-5678": 1 to 4 digits, + or -, 1 to 4 digits.')],
+    problem: Annotated[
+        str, typer.Argument(help='The problem, such as "1234-5678": 1 to 4 digits, + or -, 1 to 4 digits.')
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Ask a checkpoint one problem; shows each digit with its probability, beside the exact answer.
@@ -170,10 +186,13 @@ def solve(
     say(f"{task.format_problems(asked)[0]} = {exact}    exact")
     for key, words in (("sign_given", "sign given"), ("own_sign", "its own sign")):
         text = answers[key]["text"]
-        verdict = "right" if text[1:] == exact[1:] and (key == "sign_given" or text == exact) else "wrong"
-        say(f"{'':9} = {text}    {words}, {verdict}")
-        for place, token, probability in zip(task.POSITION_LABELS[10:], text, answers[key]["probabilities"], strict=True):
-            say(f"{'':12}{place:>2}  {token}  {'given' if key == 'sign_given' and place == 's' else f'{probability:.6f}'}")
+        right = text[1:] == exact[1:] if key == "sign_given" else text == exact
+        say(f"{'':9} = {text}    {words}, {'right' if right else 'wrong'}")
+        shown = [f"{probability:.6f}" for probability in answers[key]["probabilities"]]
+        if key == "sign_given":
+            shown[0] = "given"
+        for place, token, probability in zip(task.POSITION_LABELS[10:], text, shown, strict=True):
+            say(f"{'':12}{place:>2}  {token}  {probability}")
 
 
 def add_to(app: typer.Typer) -> None:

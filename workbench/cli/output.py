@@ -52,10 +52,25 @@ def progress(description: str, total: int) -> Iterator[Callable[[int, str], None
         yield lambda done, remark="": None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     rate = TextColumn("{task.fields[rate]}")
-    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), rate, TimeElapsedColumn(), "ETA", TimeRemainingColumn())
+    columns = (
+        "{task.description}",
+        BarColumn(),
+        MofNCompleteColumn(),
+        rate,
+        TimeElapsedColumn(),
+        "ETA",
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, TextColumn("{task.fields[remark]}"), console=Console(file=sys.stderr)) as bar:
         task = bar.add_task(description, total=total, rate="", remark="")
 

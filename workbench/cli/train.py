@@ -10,10 +10,13 @@ from workbench.cli.output import note, print_json, progress, say
 from workbench.recipe import Architecture, Recipe, RunConfig
 
 Out = Annotated[
-    Path, typer.Option(help="Folder to put the checkpoint in; it is named after the run, as arithmetic-relu-2layer-seed0.")
+    Path,
+    typer.Option(help="Folder to put the checkpoint in; it is named after the run, as arithmetic-relu-2layer-seed0."),
 ]
 Name = Annotated[str | None, typer.Option(help="Name of the checkpoint's folder, instead of the usual one.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue an unfinished run to the very bytes it would have had.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Continue an unfinished run to the very bytes it would have had.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
@@ -24,9 +27,7 @@ def train(
 
     The run is saved at every validation. Interrupted or killed, it continues with --resume.
     """
-    config = build(
-        RunConfig, flags, architecture=build(Architecture, flags), recipe=build(Recipe, flags)
-    )
+    config = build(RunConfig, flags, architecture=build(Architecture, flags), recipe=build(Recipe, flags))
     folder = out / (name or config.name)
     total = config.recipe.steps
     from workbench import checkpoint, training

@@ -16,7 +16,7 @@ from workbench.hill.unit import HillUnit
 from workbench.initialise import initial_weights
 from workbench.recipe import Architecture, RunConfig
 from workbench.sample import sample
-from workbench.task import POSITION_LABELS, encode, parse
+from workbench.task import PLUS, POSITION_LABELS, encode, parse
 
 PROBLEMS = 4_000
 OPERAND_VARIANCE = (10**8 - 1) / 12  # of a number uniform on 0..9999
@@ -32,11 +32,12 @@ def planted(heads_read: list[dict[int, float]], **variant) -> Checkpoint:
     """A one-layer model whose head h adds to dimension 16+h of the stream the weighted mean of the digits it reads.
 
     `heads_read[h]` gives the weight of each position; every other position has none. Dimension 0 holds a token's digit,
-    dimension 1 is 1 everywhere, and 2+h holds the attention score of a position for head h.
+    dimension 1 is 1 everywhere, 2+h holds the attention score of a position for head h, and 15 tells `+` from the rest.
     """
     architecture = Architecture(n_layers=1, n_heads=len(heads_read), d_head=4)
     weights = blank(architecture)
     weights["embed.W_E"][:10, 0] = np.arange(10)
+    weights["embed.W_E"][PLUS, 15] = 1
     weights["pos_embed.W_pos"][:, 1] = 1
     for head, read in enumerate(heads_read):
         for position in range(16):
@@ -51,7 +52,7 @@ def planted(heads_read: list[dict[int, float]], **variant) -> Checkpoint:
 
 
 def operands_in_the_stream(**variant) -> Checkpoint:
-    """Two heads that read each operand with its digits weighted 1000, 100, 10, 1: the stream holds a/1111 and b/1111."""
+    """Two heads, each the mean of an operand's digits weighted 1000, 100, 10, 1: the stream holds a/1111 and b/1111."""
     values = (1000.0, 100.0, 10.0, 1.0)
     reads = [dict(zip(positions, values, strict=True)) for positions in (A_DIGITS, B_DIGITS)]
     return planted(reads, **variant)
@@ -69,13 +70,23 @@ def without_output(checkpoint: Checkpoint) -> Checkpoint:
 
 
 @pytest.fixture(scope="module")
-def operands():
-    return exact_probe.function([operands_in_the_stream()], Options(problems=PROBLEMS)).tables
+def found():
+    """Results of the probe on three models, one analysis each."""
+    copies = digits_in_the_stream(), operands_in_the_stream(), without_output(operands_in_the_stream())
+    return {
+        name: exact_probe.function([checkpoint], Options(problems=PROBLEMS))
+        for name, checkpoint in zip(("digits", "operands", "nothing"), copies, strict=True)
+    }
 
 
-@pytest.fixture(scope="module")
-def digits():
-    return exact_probe.function([digits_in_the_stream()], Options(problems=PROBLEMS)).tables
+@pytest.fixture
+def operands(found):
+    return found["operands"].tables
+
+
+@pytest.fixture
+def digits(found):
+    return found["digits"].tables
 
 
 def at(table, model="trained", labels="true", **values):
@@ -97,27 +108,28 @@ def test_what_was_planted_is_what_the_planted_model_holds():
 
 @pytest.mark.parametrize("operator", ["addition", "subtraction"])
 @pytest.mark.parametrize("probe", PROBES)
-def test_planted_operands_are_found_at_every_position_after_attention_and_nowhere_before(operands, operator, probe):
+def test_planted_operands_are_found_at_every_position_after_attention_and_not_before(operands, operator, probe):
     rows = at(operands["sites"], operator=operator, probe=probe)
     after, before = (rows[rows["hook"] == f"blocks.0.hook_resid_{where}"] for where in ("mid", "pre"))
     assert list(after["position"]) == list(POSITION_LABELS[8:15])
     assert after["r2"].min() > 1 - 1e-9 and after["exact_share"].min() == 1.0
-    # `=` and `s` have no digit; b0 and d3..d0 hold one, which tells next to nothing of the operands
-    assert before["r2"].abs().max() < 0.01 or set(before[before["r2"].abs() > 0.01]["position"]) == {"d4"}
+    assert before["r2"].max() < 0.75 and before.set_index("position").loc["=", "r2"] == pytest.approx(0, abs=0.01)
 
 
 @pytest.mark.parametrize("operator", ["addition", "subtraction"])
-def test_it_is_not_found_in_the_model_without_it(operator):
-    tables = exact_probe.function([without_output(operands_in_the_stream())], Options(problems=PROBLEMS)).tables
-    rows = at(tables["sites"], operator=operator, hook="blocks.0.hook_resid_mid")
-    assert rows[rows["position"].isin(["=", "s"])]["r2"].abs().max() < 0.01
-    assert rows["exact_share"].max() < 0.01
+def test_it_is_not_found_in_the_model_without_it(found, operator):
+    sites = at(found["nothing"].tables["sites"], operator=operator)
+    mid, pre = (
+        sites[sites["hook"] == f"blocks.0.hook_resid_{where}"].set_index("position") for where in ("mid", "pre")
+    )
+    assert mid["r2"].max() < 0.75 and mid.loc["=", "r2"].abs().max() < 0.01 and mid["exact_share"].max() < 0.01
+    assert mid["r2"].tolist() == pytest.approx(pre["r2"].tolist())  # nothing but the embedding
 
 
 def test_shuffled_labels_explain_nothing(operands, digits):
     for tables in (operands, digits):
         rows = at(tables["sites"], labels="shuffled")
-        assert len(rows) == len(at(tables["sites"])) and rows["r2"].max() < 0.01 and rows["r2"].min() > -0.05
+        assert len(rows) == len(at(tables["sites"])) and rows["r2"].max() < 0.03 and rows["r2"].min() > -0.05
 
 
 def test_the_untrained_model_is_the_start_of_training(operands):
@@ -134,28 +146,22 @@ def test_the_untrained_model_is_the_start_of_training(operands):
 
 def test_the_result_probe_is_least_squares_of_the_result_by_numpy(operands):
     """On the untrained model, where nothing is clean."""
-    checkpoint = operands_in_the_stream()
-    config = checkpoint.config
+    config = operands_in_the_stream().config
     problems = sample(PROBLEMS, 0)
-    site = next(
-        s for s in sites_of(config.architecture, False) if (s.hook, s.position) == ("blocks.0.hook_resid_mid", 12)
-    )
-    x = (
-        activations([site], initial_weights(config.architecture, config.recipe.init, 0), config, problems)[0]
-        .double()
-        .numpy()
-    )
-    chosen = problems.subtract
+    sites = sites_of(config.architecture, full=False)
+    site = next(site for site in sites if (site.hook, site.position) == ("blocks.0.hook_resid_mid", 12))
+    weights = initial_weights(config.architecture, config.recipe.init, config.seed)
+    x = activations([site], weights, config, problems)[0].double().numpy()
     half = np.arange(PROBLEMS) < PROBLEMS // 2
-    design, result = np.column_stack([x, np.ones(PROBLEMS)]), problems.answers.astype(float)
-    fitting, scoring = chosen & half, chosen & ~half
-    weights, *_ = np.linalg.lstsq(design[fitting], result[fitting], rcond=None)
-    error = design[scoring] @ weights - result[scoring]
-    r2 = 1 - np.square(error).sum() / np.square(result[scoring] - result[fitting].mean()).sum()
-    row = at(
-        operands["sites"], model="untrained", operator="subtraction", probe=PROBES[1], hook=site.hook, position="d3"
-    )
-    assert row["r2"].item() == pytest.approx(r2, abs=1e-5)  # the ridge penalty chosen is tiny
+    fitting, scoring = problems.subtract & half, problems.subtract & ~half
+    design, result = x - x[fitting].mean(axis=0), problems.answers.astype(float)
+    mean = result[fitting].mean()
+    readout, *_ = np.linalg.lstsq(design[fitting], result[fitting] - mean, rcond=1e-6)  # without float32 rounding
+    error = design[scoring] @ readout + mean - result[scoring]
+    r2 = 1 - np.square(error).sum() / np.square(result[scoring] - mean).sum()
+    rows = at(operands["sites"], model="untrained", operator="subtraction", probe=PROBES[1], position="d3")
+    row = rows[rows["hook"] == site.hook]
+    assert row["r2"].item() == pytest.approx(r2, abs=1e-3)  # the ridge penalty chosen is small
     assert (row["n_fit"].item(), row["n_score"].item()) == (fitting.sum(), scoring.sum())
 
 
@@ -178,7 +184,7 @@ def test_readouts_fitted_through_the_unit_are_a_linear_probe_of_the_result(opera
 
 
 def test_a_number_tells_of_its_digits_what_arithmetic_says(operands):
-    """cov(a, a_i) = 10^i var(a_i), so a linear reading of a explains 100^i * 8.25 / 8333333.25 of digit i's variance."""
+    """cov(a, a_i) = 10^i var(a_i), so a linear reading of a explains 100^i * 8.25 / 8333333.25 of a_i's variance."""
     rows = at(operands["places"], hook="blocks.0.hook_resid_mid", position="=", operator="addition").set_index("place")
     for power, place in enumerate(reversed(PLACES)):
         assert rows.loc[place, "r2"] == pytest.approx(100**power * DIGIT_VARIANCE / OPERAND_VARIANCE, abs=0.006)
@@ -200,41 +206,41 @@ def test_the_places_table_names_the_position_that_predicts_each_digit(digits):
 
 
 def test_the_sign_alone_explains_two_thirds_of_a_difference(operands):
-    """Of a - b over a square, E|a-b|^2 / E(a-b)^2 = (1/9) / (1/6) = 2/3: what the embedding of s tells a subtraction."""
-    checkpoint = operands_in_the_stream()
-    checkpoint.weights["embed.W_E"][10, 5] = 1.0  # tell + from -
-    tables = exact_probe.function([checkpoint], Options(problems=PROBLEMS)).tables
+    """Of a - b over a square, E|a-b|^2 / E(a-b)^2 = (1/9) / (1/6) = 2/3: what the embedding tells at s."""
     values = {"operator": "subtraction", "probe": PROBES[1], "hook": "blocks.0.hook_resid_pre", "position": "s"}
-    row = at(tables["sites"], **values)
+    row = at(operands["sites"], **values)
     assert row["low"].item() < 2 / 3 < row["high"].item()
-    best = tables["layers"]
-    best = best[(best["operator"] == "subtraction") & (best["probe"] == PROBES[1])]
-    assert best["hook"].item() == "blocks.0.hook_resid_mid" and best["r2"].item() > 1 - 1e-9
 
 
-def test_findings_give_value_interval_n_and_control():
-    result = exact_probe.function([operands_in_the_stream()], Options(problems=PROBLEMS))
-    shares, found = result.findings[:2], result.findings[2:]
+def test_the_best_site_of_a_layer_stands_beside_its_controls(operands):
+    best = operands["layers"]
+    assert len(best) == 4 and set(best["hook"]) <= {"blocks.0.hook_resid_mid", "blocks.0.hook_resid_post"}
+    assert set(best["position"]) <= {"b0", "=", "s"} and best["r2"].min() > 1 - 1e-9
+    for row in best.to_dict("records"):
+        site = {name: row[name] for name in ("operator", "probe", "hook", "position")}
+        assert row["untrained_r2"] == at(operands["sites"], model="untrained", **site)["r2"].item()
+        assert row["shuffled_r2"] == at(operands["sites"], labels="shuffled", **site)["r2"].item()
+        embedding = at(operands["sites"], **{**site, "hook": "blocks.0.hook_resid_pre"})
+        assert row["embedding_r2"] == embedding["r2"].item()
+
+
+def test_findings_give_value_interval_n_and_control(found):
+    shares, rest = found["operands"].findings[:2], found["operands"].findings[2:]
     for finding in shares:  # var(1000 a3) / var(a)
         assert finding.value == pytest.approx(10**6 * DIGIT_VARIANCE / OPERAND_VARIANCE, abs=0.002)
-    assert len(found) == 6
-    for finding in found:
-        assert (
-            finding.low <= finding.value <= finding.high and finding.n in (1968, 2032) and finding.control_value < 0.95
-        )
-        assert "planted" in finding.text and "untrained" in finding.control
-    operand_probes = [finding for finding in found if "then the exact unit, at" in finding.text]
-    assert [finding.value > 1 - 1e-9 for finding in operand_probes] == [True, True]
-    hardest = [finding for finding in found if "hardest place, units" in finding.text]
-    assert len(hardest) == 2 and max(finding.value for finding in hardest) < 0.01
+    assert len(rest) == 6
+    for finding in rest:
+        assert finding.low <= finding.value <= finding.high and 900 < finding.n < 1_100
+        assert finding.control_value < 0.95 and "untrained" in finding.control and "planted" in finding.text
+    assert [finding.value > 1 - 1e-9 for finding in rest] == [True, True, False] * 2
+    assert all("hardest place" in finding.text and finding.value < 0.01 for finding in rest[2::3])
+    assert all(finding.value > 1 - 1e-9 for finding in found["digits"].findings[4::3])
 
 
 def test_the_same_seed_gives_the_same_result_which_reads_back_equal(tmp_path):
     options = Options(problems=1_000, seed=5)
-    first, second, other = (
-        exact_probe.function([digits_in_the_stream()], o) for o in (options, options, Options(problems=1_000, seed=6))
-    )
-    assert first == second and first != other
+    first, second = (exact_probe.function([operands_in_the_stream()], options) for _ in range(2))
+    assert first == second
     save(first, tmp_path, analysis_name=exact_probe.name, options=options, inputs=["planted"])
     assert load(tmp_path) == first
 
@@ -243,50 +249,35 @@ def test_full_adds_positions_and_writers():
     tables = exact_probe.function([operands_in_the_stream()], Options(problems=1_000, full=True)).tables
     rows = at(tables["sites"], operator="addition", probe=PROBES[0])
     assert set(rows["position"]) == set(POSITION_LABELS[:15])
-    assert {hook.split(".")[-1] for hook in rows["hook"]} == {
-        *("hook_resid_pre", "hook_attn_out", "hook_resid_mid", "hook_mlp_out", "hook_resid_post")
-    }
-    writes = rows[rows["hook"] == "blocks.0.hook_attn_out"].set_index("position")["r2"]
+    hooks = {"hook_resid_pre", "hook_attn_out", "hook_resid_mid", "hook_mlp_out", "hook_resid_post"}
+    assert {hook.removeprefix("blocks.0.") for hook in rows["hook"]} == hooks
+    writes = at(rows, hook="blocks.0.hook_attn_out").set_index("position")["r2"]
     assert writes["b0"] > 1 - 1e-9  # the last digit that is read
     assert writes["op"] == pytest.approx(0.5, abs=0.05)  # one of two operands, equal in variance
-    assert (
-        "resid" in tables["layers"]["hook"].item()
-        if len(tables["layers"]) == 1
-        else all("resid" in hook for hook in tables["layers"]["hook"])
-    )
+    assert all("resid" in hook for hook in tables["layers"]["hook"])
 
 
-def test_a_variant_is_probed_on_its_own_problems():
-    checkpoint = operands_in_the_stream(problems="addition")
-    result = exact_probe.function([checkpoint], Options(problems=1_000))
-    assert set(result.tables["sites"]["operator"]) == {"addition"}
-    assert len(result.figures["sites-planted"].data) == 2 * 3  # two probes, three conditions
+def test_a_variant_is_probed_on_its_own_problems_and_its_hidden_sign_is_hidden():
+    addition = operands_in_the_stream(problems="addition")
+    hidden = without_output(operands_in_the_stream(problems="sign-hidden"))
+    hidden = dataclasses.replace(hidden, folder=Path("hidden"))
+    result = exact_probe.function([addition, hidden], Options(problems=1_000))
+    sites = result.tables["sites"]
+    assert set(at(sites, checkpoint="planted")["operator"]) == {"addition"}
+    assert at(sites, checkpoint="hidden", position="s")["r2"].abs().max() < 0.02
 
-
-def test_a_hidden_sign_is_hidden_from_the_probe():
-    checkpoint = without_output(operands_in_the_stream(problems="sign-hidden"))
-    checkpoint.weights["embed.W_E"][10, 5] = 1.0
-    rows = at(exact_probe.function([checkpoint], Options(problems=1_000)).tables["sites"], position="s")
-    assert rows["r2"].abs().max() < 0.02
-
-
-def test_figures_show_every_checkpoint_on_readable_axes():
-    one = digits_in_the_stream()
-    two = dataclasses.replace(operands_in_the_stream(), folder=Path("another"))
-    result = exact_probe.function([one, two], Options(problems=1_000))
     assert list(result.figures) == [
         "summary",
-        *(f"{kind}-{n}" for n in ("planted", "another") for kind in ("sites", "places")),
+        *(f"{kind}-{n}" for n in ("planted", "hidden") for kind in ("sites", "places")),
     ]
-    sites = result.figures["sites-planted"]
+    assert len(result.figures["sites-planted"].data) == 2 * 3  # probes and conditions
+    sites = result.figures["sites-hidden"]
     assert [tuple(trace.x) for trace in sites.data] == [POSITION_LABELS[8:15]] * 12
     assert sites.data[0].y == ("L0 resid_pre", "L0 resid_mid", "L0 resid_post")
     assert (sites.layout.coloraxis.cmin, sites.layout.coloraxis.cmax) == (0, 1)
-    summary = result.figures["summary"]
-    assert {trace.name for trace in summary.data} == {
-        *("trained", "untrained, same site", "embedding, same position", "shuffled labels, same site")
-    }
-    assert set(summary.data[0].y) == {"planted  L0", "another  L0"}
+    series = {"trained", "untrained, same site", "embedding, same position", "shuffled labels, same site"}
+    assert {trace.name for trace in result.figures["summary"].data} == series
+    assert set(result.figures["summary"].data[0].y) == {"planted  L0", "hidden  L0"}
 
 
 def test_bad_input_is_named():

@@ -95,6 +95,14 @@ def test_an_empty_folder_is_taken_and_a_file_in_the_way_is_refused(make_checkpoi
             export(make_checkpoint(), sample(10, 0), out, hooks=[HOOK])
 
 
+def test_the_folder_one_is_in_is_refused(make_checkpoint, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in (".", "..", "/", ""):
+        with pytest.raises(BadInput, match="is the folder you are in, or above it; name a new one"):
+            export(make_checkpoint(), sample(10, 0), Path(name), hooks=[HOOK])
+    assert names(tmp_path) == []
+
+
 def test_relative_and_linked_folders_are_taken(make_checkpoint, tmp_path, monkeypatch):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from workbench import files
-from workbench.cli import run
+from workbench.cli import output, run
 
 
 def one_error_line(capsys) -> str:
@@ -31,7 +31,7 @@ def one_error_line(capsys) -> str:
         ("", "the problem is empty"),
         ("   ", "the problem is empty"),
         ("١٢+٣", "not one of the ASCII digits"),
-        ("１+2", "not one of the ASCII digits"),
+        ("\N{FULLWIDTH DIGIT ONE}+2", "not one of the ASCII digits"),
         ("1\N{MINUS SIGN}2", "not the ASCII minus"),
         ("1 2+3", "not a problem"),
         ("+5", "not a problem"),
@@ -91,7 +91,9 @@ def test_an_output_path_under_a_file(short_run, tmp_path, capsys):
     assert "file is a file" in one_error_line(capsys)
 
 
-def test_a_disk_that_fills_during_a_save_loses_nothing_saved_before(short_config, short_run, tmp_path, monkeypatch, capsys):
+def test_a_disk_that_fills_during_a_save_loses_nothing_saved_before(
+    short_config, short_run, tmp_path, monkeypatch, capsys
+):
     words = ["train", "--n-layers", "1", "--steps", "12", "--warmup-steps", "4", "--batch-size", "64"]
     words += ["--validation-every", "4", "--out", str(tmp_path)]
     saves = []
@@ -115,7 +117,19 @@ def test_a_disk_that_fills_during_a_save_loses_nothing_saved_before(short_config
 
 
 def test_a_diverged_run_exits_with_1_and_one_line(tmp_path, capsys):
-    words = ["train", "--mlp", "bilinear", "--n-layers", "1", "--lr", "1e18", "--batch-size", "64", "--out", str(tmp_path)]
+    words = [
+        "train",
+        "--mlp",
+        "bilinear",
+        "--n-layers",
+        "1",
+        "--lr",
+        "1e18",
+        "--batch-size",
+        "64",
+        "--out",
+        str(tmp_path),
+    ]
     assert run(words) == 1
     assert "diverged at step" in one_error_line(capsys)
 
@@ -134,7 +148,7 @@ def test_further_commands_join_through_the_entry_point_group(monkeypatch, capsys
 
     class Entry:
         def load(self):
-            return lambda app: app.command("extra")(lambda: print("hello"))
+            return lambda app: app.command("extra")(lambda: output.say("hello"))
 
     found = importlib.metadata.entry_points
 

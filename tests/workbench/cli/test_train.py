@@ -20,6 +20,16 @@ def test_train_makes_the_same_bytes_as_the_function(short_run, short_config, tmp
 def test_every_field_of_the_recipe_is_a_flag_with_help(capsys):
     assert run(["train", "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    for flag in ("--mlp", "--n-layers", "--lr", "--init", "--problems", "--seed", "--data-seed", "--engine", "--threads"):
+    for flag in (
+        "--mlp",
+        "--n-layers",
+        "--lr",
+        "--init",
+        "--problems",
+        "--seed",
+        "--data-seed",
+        "--engine",
+        "--threads",
+    ):
         assert flag in text
     assert "peak learning rate of AdamW [default: 0.02]" in text

@@ -107,6 +107,7 @@ def test_the_parents_caching_options_work_as_they_do_there(two_layers: Decoder) 
     one, single = two_layers.run_with_cache(TEXTS[0], remove_batch_dim=True)
     assert single["resid_post", -1].shape == (16, 32)
     assert one.shape == (1, 16, 13)
+    assert (single.has_batch_dim, whole.has_batch_dim) == (False, True)
     assert torch.allclose(single["resid_post", -1] @ two_layers.W_U, logits[0], atol=1e-5)
     with pytest.raises(AssertionError, match="batch size 3"):
         two_layers.run_with_cache(TEXTS, remove_batch_dim=True)

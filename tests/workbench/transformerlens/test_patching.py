@@ -83,6 +83,9 @@ def test_every_sweep_puts_the_clean_slice_where_it_says(
     found = getattr(patching, f"get_act_patch_{sweep}")(model, corrupted, cache, metric)
     sizes = {"p": 15, "h": 4, "s": 15}
     assert found.shape == (model.cfg.n_layers, *(sizes[axis] for axis in axes))
+    matters = (found - metric(model(corrupted))).abs().max() > 1e-4
+    # In one layer the query where the metric is read sees its own token only, which is the same in both batches.
+    assert matters == (not (model.cfg.n_layers == 1 and "_q_" in sweep))
     generator = torch.Generator().manual_seed(0)
     cells = torch.cartesian_prod(*(torch.arange(size) for size in found.shape))
     for cell in cells[torch.randperm(len(cells), generator=generator)[:40]].tolist():
@@ -91,19 +94,21 @@ def test_every_sweep_puts_the_clean_slice_where_it_says(
         assert found[tuple(cell)].item() == pytest.approx(expected, rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.parametrize("gradients", [False, True])
 def test_patching_what_differs_restores_the_clean_metric(
-    model: Decoder, clean: Tensor, corrupted: Tensor, cache: ActivationCache
+    model: Decoder, clean: Tensor, corrupted: Tensor, cache: ActivationCache, gradients: bool
 ) -> None:
     """The batches differ at position 7 only, and the last layer's stream is read at the metric's position only."""
-    wanted, unpatched = metric(model(clean)).item(), metric(model(corrupted)).item()
-    assert abs(wanted - unpatched) > 1e-3
-    first = patching.get_act_patch_resid_pre(model, corrupted, cache, metric)[0]
-    assert first[7].item() == pytest.approx(wanted, rel=1e-5)
-    others = [position for position in range(15) if position != 7]
-    assert torch.allclose(first[others], torch.full((14,), unpatched))
-    last = patching.get_act_patch_resid_mid(model, corrupted, cache, metric)[-1]
-    assert last[AT].item() == pytest.approx(wanted, rel=1e-5)
-    assert torch.allclose(last[:AT], torch.full((AT,), unpatched))
+    with torch.set_grad_enabled(gradients):
+        wanted, unpatched = metric(model(clean)).item(), metric(model(corrupted)).item()
+        assert abs(wanted - unpatched) > 1e-3
+        first = patching.get_act_patch_resid_pre(model, corrupted, cache, metric)[0]
+        assert first[7].item() == pytest.approx(wanted, rel=1e-5)
+        others = [position for position in range(15) if position != 7]
+        assert torch.allclose(first[others], torch.full((14,), unpatched))
+        last = patching.get_act_patch_resid_mid(model, corrupted, cache, metric)[-1]
+        assert last[AT].item() == pytest.approx(wanted, rel=1e-5)
+        assert torch.allclose(last[:AT], torch.full((AT,), unpatched))
 
 
 def test_the_helpers_stack_the_sweeps_they_are_made_of(
