@@ -190,6 +190,19 @@ def read_all(folder: Path) -> Iterator[Checkpoint]:
     yield from sorted(map(read, finished), key=reading_order)
 
 
+def read_given(path: Path) -> tuple[list[Checkpoint], list[str]]:
+    """What a path on the command line names: one checkpoint, or the finished runs of a folder; unfinished ones by name.
+
+    Raises BadInput as `read` and `find` do, and when a folder holds unfinished runs only.
+    """
+    if (path / CONFIG).exists() or not path.is_dir():
+        return [read(path)], []
+    finished, unfinished = find(path)
+    if not finished:
+        raise BadInput(f"{path}: only unfinished runs in it; continue them with `workbench grid` or train --resume")
+    return list(read_all(path)), [folder.name for folder in unfinished]
+
+
 def history_bytes(history: dict[str, Any]) -> bytes:
     """history.json: one line a key and one line a validation, so that it stays readable and small."""
 

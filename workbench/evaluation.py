@@ -1,5 +1,6 @@
 """Accuracy on given problems: loss, digit, sequence and sign accuracy, by operator and by category."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,10 +70,12 @@ def by_operator(outcome: Outcome, problems: Problems) -> dict[str, Score]:
     return {name: score(outcome, mask) for name, mask in groups.items() if mask.any()}
 
 
-def by_category(outcome: Outcome, problems: Problems) -> list[tuple[str, str, Score]]:
+def by_category(
+    outcome: Outcome, problems: Problems, groupings: Sequence[str] = GROUPINGS
+) -> list[tuple[str, str, Score]]:
     """(grouping, category, score) for every category with at least one problem, in reading order."""
     rows = []
-    for grouping in GROUPINGS:
+    for grouping in groupings:
         found = categories(problems, grouping)
         for name in category_names(grouping):
             if (mask := found == name).any():

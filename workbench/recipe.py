@@ -111,8 +111,8 @@ class Recipe:
     validation_every: int = knob(200, "steps between validations, which are also the moments a run is saved")
     init: Init = knob(
         "fan-in",
-        "initial weights, the default picked by the rule in sweeps.py: transformer-lens N(0, 0.8/sqrt(d_model)), "
-        "half N(0, 0.4/sqrt(d_model)), gpt2 N(0, 0.02), fan-in N(0, 1/sqrt(inputs)) with embeddings N(0, 1/sqrt(d_model))",
+        "initial weights: transformer-lens N(0, 0.8/sqrt(d_model)), half N(0, 0.4/sqrt(d_model)), gpt2 N(0, 0.02), "
+        "fan-in N(0, 1/sqrt(inputs)) with embeddings N(0, 1/sqrt(d_model)); picked by the rule in sweeps.py",
     )
 
     def __post_init__(self) -> None:

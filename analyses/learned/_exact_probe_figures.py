@@ -118,6 +118,15 @@ def _places(name: str, places: pd.DataFrame) -> go.Figure:
     return _maps(f"{name}: variance of each place's exact sum or difference explained", panels)
 
 
+# what each row of the summary shows: legend, column of table `layers`, marker
+SERIES = (
+    ("trained", "r2", {"color": BLUE, "symbol": "circle", "size": 9}),
+    ("untrained, same site", "untrained_r2", {"color": VERMILLION, "symbol": "circle-open", "size": 9}),
+    ("embedding, same position", "embedding_r2", {"color": GREEN, "symbol": "diamond-open", "size": 9}),
+    ("shuffled labels, same site", "shuffled_r2", {"color": GREY, "symbol": "x-thin-open", "size": 8}),
+)
+
+
 def _summary(layers: pd.DataFrame) -> go.Figure:
     """One row a checkpoint and layer: its best site before the answer's digits are read, with every control."""
     operators = [operator for operator in UNITS if operator in set(layers["operator"])]
@@ -136,18 +145,12 @@ def _summary(layers: pd.DataFrame) -> go.Figure:
         horizontal_spacing=0.03,
         vertical_spacing=90 / height,
     )
-    series = (
-        ("trained", "r2", {"color": BLUE, "symbol": "circle", "size": 9}),
-        ("untrained, same site", "untrained_r2", {"color": VERMILLION, "symbol": "circle-open", "size": 9}),
-        ("embedding, same position", "embedding_r2", {"color": GREEN, "symbol": "diamond-open", "size": 9}),
-        ("shuffled labels, same site", "shuffled_r2", {"color": GREY, "symbol": "x-thin-open", "size": 8}),
-    )
     for number, (probe, operator) in enumerate(panels):
         i, j = divmod(number, len(operators))
         rows = where(layers, probe=probe, operator=operator)
         y = [labels[key] for key in zip(rows["checkpoint"], rows["layer"], strict=True)]
         site = rows["hook"] + ", position " + rows["position"]
-        for name, column, marker in series:
+        for name, column, marker in SERIES:
             bars = error_bars(rows["r2"], rows["low"], rows["high"]) if column == "r2" else None
             grid.add_scatter(
                 x=rows[column],
@@ -175,7 +178,7 @@ def _summary(layers: pd.DataFrame) -> go.Figure:
         legend={"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "x": 0},
     )
     grid.update_annotations(font_size=13)
-    lowest = layers[[column for _, column, _ in series]].min().min()
+    lowest = layers[[column for _, column, _ in SERIES]].min().min()
     grid.update_xaxes(
         range=[min(0, lowest) - 0.05, 1.05], showticklabels=True, title={"text": "R²", "font_size": 13, "standoff": 4}
     )

@@ -7,6 +7,7 @@ import typer
 
 from workbench.analysis import Analysis, Result
 from workbench.cli.flags import build, with_flags
+from workbench.cli.models import load_given
 from workbench.cli.output import note, print_json, say
 from workbench.errors import BadInput
 
@@ -31,8 +32,6 @@ def analyses(as_json: AsJson = False) -> None:
 
 def _load(one: Analysis, paths: list[Path]) -> tuple[Any, list[str]]:
     """What the analysis takes first, and the names of it."""
-    from workbench import checkpoint
-
     if one.inputs == "nothing":
         if paths:
             raise BadInput(f"{one.name} takes no checkpoints; leave the path out")
@@ -44,12 +43,7 @@ def _load(one: Analysis, paths: list[Path]) -> tuple[Any, list[str]]:
         if len(paths) != 1:
             raise BadInput(f"{one.name} takes one folder, {len(paths)} were given")
         return paths[0], [paths[0].name]
-    loaded = []
-    for path in paths:
-        one_run = (path / checkpoint.CONFIG).exists() or not path.is_dir()
-        loaded += [checkpoint.read(path)] if one_run else list(checkpoint.read_all(path))
-    if not loaded:
-        raise BadInput(f"{paths[0]}: only unfinished runs in it; finish them with `workbench grid`")
+    loaded = load_given(paths)
     return loaded, [one.name for one in loaded]
 
 

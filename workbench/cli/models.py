@@ -1,5 +1,6 @@
 """`workbench list`, `evaluate` and `solve`: what trained decoders are and what they answer."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -46,6 +47,19 @@ def score_rows(one: "Checkpoint") -> list[str]:
 def _line(score: "Score") -> str:
     seq, digit = with_interval(score.seq_acc, score.seq_interval), with_interval(score.digit_acc, score.digit_interval)
     return f"n={score.n:<6,} loss {score.loss:.4f}  digits {digit}  sequence {seq}  sign {score.sign_acc:.4f}"
+
+
+def load_given(paths: Sequence[Path]) -> "list[Checkpoint]":
+    """The checkpoints that the paths name, with a remark on unfinished runs left out."""
+    from workbench import checkpoint
+
+    loaded = []
+    for path in paths:
+        found, unfinished = checkpoint.read_given(path)
+        loaded += found
+        if unfinished:
+            note(f"left out of {path}, unfinished: {', '.join(unfinished)}")
+    return loaded
 
 
 def list_models(
@@ -110,31 +124,20 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Run a checkpoint on held-out problems: loss, digit, sequence and sign accuracy, by group, with 95% intervals."""
-    from workbench import checkpoint, evaluation, forward, task
+    from workbench import evaluation, forward, task
     from workbench.splits import Splits
-    from workbench.structure import categories, category_names
 
-    one_run = (path / checkpoint.CONFIG).exists() or not path.is_dir()
-    models = [checkpoint.read(path)] if one_run else list(checkpoint.read_all(path))
-    asked = task.read_problems(problems) if problems else None
+    asked = {problems.name: task.read_problems(problems)} if problems else {}
     rows: list[dict[str, Any]] = []
-    for one in models:
+    for one in load_given([path]):
         weights, config = forward.tensors(one.weights), one.config
         splits = Splits(config.data_seed, config.problems)
-        chosen = (
-            {"validation": splits.validation, "test": splits.test}
-            if split == "both"
-            else {split: getattr(splits, split)}
-        )
-        for name, batch in ({problems.name: asked} if problems and asked else chosen).items():
+        names = ("validation", "test") if split == "both" else (split,)
+        for name, batch in (asked or {name: getattr(splits, name) for name in names}).items():
             outcome = evaluation.run(weights, config.architecture, batch, config.problems)
-            rows.append({"model": one.name, "on": name, "group": "all", **evaluation.score(outcome).row()})
-            found = categories(batch, by)
-            for group in category_names(by):
-                if (mask := found == group).any():
-                    rows.append(
-                        {"model": one.name, "on": name, "group": group, **evaluation.score(outcome, mask).row()}
-                    )
+            groups = [("all", evaluation.score(outcome))]
+            groups += [(group, score) for _, group, score in evaluation.by_category(outcome, batch, (by,))]
+            rows += [{"model": one.name, "on": name, "group": group, **score.row()} for group, score in groups]
     if as_json:
         print_json(rows)
         return
