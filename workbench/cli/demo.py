@@ -17,10 +17,11 @@ def _commands(checkpoints: Path, out: Path) -> dict[str, list[str]]:
     """Every step by its headline."""
     probed = str(checkpoints / PROBED)
     short = f"--mlp relu --n-layers 1 --steps {DEMO_STEPS} --warmup-steps 50 --validation-every 100 --name short-run"
+    fresh = ["--fresh", "20000", "--out"]
     hooks = "--hooks blocks.*.hook_resid_post --problems 20000 --positions 10-14"
     return {
         "The twelve checkpoints": ["list", str(checkpoints)],
-        "The twelve beside the published twelve": ["analyze", "twelve", str(checkpoints), "--out", str(out / "twelve")],
+        "The twelve beside the published twelve": ["analyze", "twelve", str(checkpoints), *fresh, str(out / "twelve")],
         f"Training one small decoder for {DEMO_STEPS} steps": ["train", *short.split(), "--out", str(out)],
         "Asking a trained decoder one problem": ["solve", probed, "1234-5678"],
         "The exact probe on a 2-layer decoder": ["analyze", "exact-probe", probed, "--out", str(out / "exact-probe")],
