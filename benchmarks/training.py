@@ -84,9 +84,8 @@ def main() -> None:
         print(json.dumps({"steps": rows, "grid_minutes_of_one_core": minutes}, indent=2))
         return
     for row in rows:
-        print(
-            f"{row['shape']:18} {row['engine']}  {row['ms']:6.1f} ms a step, {row['share_of_matmul']:.0%} of matmul speed"
-        )
+        share = f"{row['share_of_matmul']:.0%} of matmul speed"
+        print(f"{row['shape']:18} {row['engine']}  {row['ms']:6.1f} ms a step, {share}")
     print(f"the twelve: {minutes:.0f} minutes of one core, {minutes / 2:.0f} on two")
 
 

@@ -60,6 +60,8 @@ class Finding:
 class Result:
     """What an analysis found: tables, plotly figures and findings, by name. Two results are equal when all of it is.
 
+    A table named `summary` is shown in the terminal, so it should fit there.
+
     A table's columns hold booleans, integers, floats (NaN where there is no number) or text ("" where there is none),
     and its row numbers carry no meaning: this is what a CSV file gives back. Raises TypeError for anything else.
     """

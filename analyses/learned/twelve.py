@@ -71,12 +71,14 @@ def twelve(checkpoints: "list[Checkpoint]", options: Options) -> Result:
         found = _evaluate(one, problems[drawn])
         scores += found[0]
         categories += found[1]
-    score_table = pd.DataFrame([{**row, **_published_columns(row, published)} for row in scores])
+    beside = [{**row, **_published_columns(row, published)} for row in scores]
+    score_table = pd.DataFrame(beside)
     compared = comparisons(scores, published)
     outside = [row for row in compared if row["side"] != "inside"]
     category_table = pd.DataFrame(categories)
     return Result(
         tables={
+            "summary": pd.DataFrame(_summary(beside)),
             "scores": score_table,
             "outside": pd.DataFrame(outside, columns=list(COMPARED)).astype(KINDS),
             "compared": pd.DataFrame(compared, columns=list(COMPARED)).astype(KINDS),
@@ -157,6 +159,17 @@ def _published_columns(row: dict[str, Any], published: dict[str, Any]) -> dict[s
     same = [model for model in published["models"] if model["name"] == row["model"] and row["shape"]]
     values = published_by_key(same[0]).get((row["split"], row["operator"]), {}) if same else {}
     return {f"published_{metric}": values.get(metric, math.nan) for metric in METRICS}
+
+
+def _summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row a model: validation loss, sequence accuracy by operator, each beside the published one."""
+    summary: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        if row["split"] == "validation":
+            title, metric = ("loss", "loss") if row["operator"] == "all" else (row["operator"], "seq_acc")
+            line = summary.setdefault(row["model"], {"model": row["model"], "n": row["n"]})
+            line |= {title: row[metric], f"{title}, published": row[f"published_{metric}"]}
+    return list(summary.values())
 
 
 def _spread(published: dict[str, Any], row: dict[str, Any], metric: str) -> list[float]:

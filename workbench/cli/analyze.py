@@ -8,7 +8,7 @@ import typer
 from workbench.analysis import Analysis, Result
 from workbench.cli.flags import build, with_flags
 from workbench.cli.models import load_given
-from workbench.cli.output import note, print_json, say
+from workbench.cli.output import note, print_json, print_table, say
 from workbench.errors import BadInput
 
 Paths = Annotated[list[Path] | None, typer.Argument(help="Checkpoints, or folders that hold them.", show_default=False)]
@@ -54,6 +54,9 @@ def _show(result: Result, files: list[Path], as_json: bool) -> None:
         findings = [dataclasses.asdict(finding) for finding in result.findings]
         print_json({"findings": findings, "files": [str(file) for file in files]})
         return
+    if (summary := result.tables.get("summary")) is not None:
+        cells = [[_cell(value) for value in row] for row in summary.itertuples(index=False)]
+        print_table("summary", list(summary.columns), cells)
     rows = []
     for finding in result.findings:
         interval = f"{finding.low:.4g} to {finding.high:.4g}" if finding.low is not None else ""
@@ -64,6 +67,13 @@ def _show(result: Result, files: list[Path], as_json: bool) -> None:
         say(f"           {text}")
     for file in files:
         note(f"wrote {file}")
+
+
+def _cell(value: Any) -> str:
+    """A value of a table as shown; what there is no number for is left empty."""
+    if isinstance(value, float):
+        return "" if value != value else f"{value:.4f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _command(one: Analysis) -> Any:

@@ -157,6 +157,11 @@ def test_the_whole_analysis_evaluates_from_the_weights_and_reads_back(checkpoint
     first = scores.iloc[0]
     assert (first["model"], first["published_seq_acc"]) == (RELU_1[0][0], 0.521)
     assert first["loss_low"] < first["loss"] < first["loss_high"]
+    summary = result.tables["summary"]
+    assert len(summary) == 2 and summary["n"].tolist() == [10_000, 10_000]
+    published = summary.iloc[0][["loss, published", "addition, published", "subtraction, published"]]
+    assert published.tolist() == [0.3238, 0.9694, 0.0726]  # as the card of relu-1layer-seed0 has them
+    assert summary.iloc[0]["loss"] == first["loss"]
     assert first["seq_acc"] < 0.01  # its weights are untrained, whatever its history says
     classes = result.tables["categories"].query("grouping == 'class'").groupby("model")["n"].sum()
     assert set(classes) == {20_500}
