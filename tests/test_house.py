@@ -1,6 +1,8 @@
 """The house's rules that a machine can check."""
 
 import ast
+import fnmatch
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +28,34 @@ def test_workbench_never_imports_analyses():
     ]
     assert not guilty
     assert any("workbench" in name for path in SOURCES for name in imported(path))  # the check sees imports at all
+
+
+def storeys() -> dict[str, int]:
+    """The line on which each file or folder of `workbench` stands in CONTRIBUTING's picture."""
+    picture = (ROOT / "CONTRIBUTING.md").read_text().partition("workbench/\n")[2].partition("analyses/\n")[0]
+    lines = enumerate(picture.splitlines())
+    return {name: at for at, line in lines for name in re.findall(r"[\w*]+(?:\.py|/)", re.split(r" {3,}", line)[0])}
+
+
+def test_inside_workbench_a_file_imports_only_what_stands_above_it():
+    order = storeys()
+    assert len(order) > 25
+
+    def storey(module: str) -> int:
+        part = module.split(".")[1]
+        (found,) = (at for name, at in order.items() if fnmatch.fnmatch(f"{part}.py", name) or name == f"{part}/")
+        return found
+
+    for path in SOURCES:
+        own = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        if not own.startswith("workbench.") or own == "workbench.__init__":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "workbench":
+                direct = node.module == "workbench"
+                for name in [f"workbench.{alias.name}" for alias in node.names] if direct else [node.module]:
+                    if name != "workbench.__version__":
+                        assert storey(name) <= storey(own), (own, name)
 
 
 def test_nothing_unpickles():

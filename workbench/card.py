@@ -27,6 +27,7 @@ def card(config: RunConfig, history: dict[str, Any], sha256: str) -> str:
     shape, recipe = config.architecture, config.recipe
     formula = "W_out[(W_gate x) * (W_in x)]" if shape.mlp == "bilinear" else "W_out ReLU(W_in x)"
     kept = history["selection"]["kept_step"]
+    sign = "hidden" if config.problems == "sign-hidden" else "given"
     lines = [
         f"# {config.name}",
         "",
@@ -41,7 +42,7 @@ def card(config: RunConfig, history: dict[str, Any], sha256: str) -> str:
         "",
         *_table(history["results"]),
         "",
-        "The loss covers the five answer digits only and the sign is given, so the position that would say the sign "
+        f"The loss covers the five answer digits only and the sign is {sign}, so the position that would say the sign "
         "gets no gradient: sign accuracy is about 0 by construction. Intervals are Wilson's.",
         "",
         "```python",

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from safetensors import SafetensorError
 from workbench.errors import BadInput
 from workbench.files import json_bytes, read_bytes, read_json
 from workbench.recipe import Architecture, RunConfig
+from workbench.scores import Score, stored_score
 
 CONFIG, WEIGHTS, HISTORY, CARD, STATE = (
     "config.json",
@@ -50,6 +51,11 @@ class Checkpoint:
     def kept_step(self) -> int:
         """The step whose weights these are."""
         return self.history["selection"]["kept_step"]
+
+    @property
+    def results(self) -> dict[str, dict[str, Score]]:
+        """The stored scores by split and operator."""
+        return _scores(self.history)
 
 
 def partial_folder(folder: Path) -> Path:
@@ -142,13 +148,21 @@ def read_history(folder: Path) -> dict[str, Any]:
     path = folder / HISTORY
     history = read_json(path)
     try:
-        kept, results = history["selection"]["kept_step"], history["results"]
-        counts = [row[key] for split in results.values() for row in split.values() for key in ("n", "sequences_right")]
+        kept, results = history["selection"]["kept_step"], _scores(history)
     except (KeyError, TypeError, AttributeError):
         raise BadInput(f"{path}: no selection or results in it; restore the file from its source") from None
-    if not isinstance(kept, int) or not counts or not all(isinstance(c, int) and c >= 0 for c in counts):
-        raise BadInput(f"{path}: kept_step or the counts are not whole numbers; restore the file from its source")
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}; restore the file from its source") from None
+    if type(kept) is not int or kept < 1 or "all" not in results.get("validation", {}):
+        raise BadInput(f"{path}: no kept_step, or no results on validation; restore the file from its source")
     return history
+
+
+def _scores(history: dict[str, Any]) -> dict[str, dict[str, Score]]:
+    return {
+        split: {name: stored_score(counts) for name, counts in groups.items()}
+        for split, groups in history["results"].items()
+    }
 
 
 def read(folder: Path) -> Checkpoint:
@@ -201,6 +215,13 @@ def read_given(path: Path) -> tuple[list[Checkpoint], list[str]]:
     if not finished:
         raise BadInput(f"{path}: only unfinished runs in it; continue them with `workbench grid` or train --resume")
     return list(read_all(path)), [folder.name for folder in unfinished]
+
+
+def refuse_namesakes(checkpoints: Sequence[Checkpoint]) -> None:
+    """Raise BadInput when two have one name, by which the tables of an analysis tell them apart."""
+    names = [one.name for one in checkpoints]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise BadInput(f"two checkpoints are named {twice[0]}; analyse one at a time, or rename a folder")
 
 
 def history_bytes(history: dict[str, Any]) -> bytes:

@@ -73,9 +73,9 @@ class Decoder(StackedWeights, HookedRootModule):
         return cls.from_checkpoint(checkpoint), checkpoint.config
 
     @classmethod
-    def untrained(cls, architecture: Architecture, init: Init, seed: int) -> Self:
+    def untrained(cls, architecture: Architecture, init: Init, seed: int, *, problems: Variant = "all") -> Self:
         """A model as a run of that initialisation and seed begins, in eval mode: the control for a trained one."""
-        model = cls(architecture, init=init)
+        model = cls(architecture, problems=problems, init=init)
         model.load_state_dict(initial_weights(architecture, init, seed))
         return model.eval()
 

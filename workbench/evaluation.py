@@ -13,7 +13,7 @@ from workbench.recipe import Architecture, Variant
 from workbench.scores import Score
 from workbench.splits import Splits
 from workbench.structure import GROUPINGS, categories, category_names
-from workbench.task import ANSWER_POSITIONS, ANSWER_TOKENS, EQUALS_AT, MINUS, PLUS, Problems, encode
+from workbench.task import ANSWER_POSITIONS, ANSWER_TOKENS, EQUALS_AT, MINUS, PLUS, POSITIONS_READ, Problems, encode
 
 CHUNK = 2_000  # problems a forward pass; a whole number of chunks fits a split
 
@@ -40,7 +40,7 @@ def run(weights: forward.Weights, architecture: Architecture, problems: Problems
     for start in range(0, len(problems), CHUNK):
         part = problems[start : start + CHUNK]
         tokens = torch.from_numpy(encode(part, hide_sign=variant == "sign-hidden")).to(device)
-        logits = forward.logits(weights, tokens[:, :15], architecture)
+        logits = forward.logits(weights, tokens[:, :POSITIONS_READ], architecture)
         answer, target = logits[:, ANSWER_POSITIONS], tokens[:, ANSWER_TOKENS].long()
         loss = F.cross_entropy(answer.flatten(0, 1), target.flatten(), reduction="none")
         losses.append(loss.view(-1, 5).mean(dim=1).double().cpu().numpy())
@@ -64,10 +64,15 @@ def score(outcome: Outcome, chosen: Bool[np.ndarray, " problem"] | None = None) 
     )
 
 
-def by_operator(outcome: Outcome, problems: Problems) -> dict[str, Score]:
-    """Scores of `all`, `addition` and `subtraction`, leaving out an operator with no problems."""
+def operator_masks(problems: Problems) -> dict[str, Bool[np.ndarray, " problem"]]:
+    """Which problems are of `all`, `addition` and `subtraction`, leaving out a group with no problems."""
     groups = {"all": np.ones(len(problems), bool), "addition": ~problems.subtract, "subtraction": problems.subtract}
-    return {name: score(outcome, mask) for name, mask in groups.items() if mask.any()}
+    return {name: mask for name, mask in groups.items() if mask.any()}
+
+
+def by_operator(outcome: Outcome, problems: Problems) -> dict[str, Score]:
+    """Scores of the groups of `operator_masks`."""
+    return {name: score(outcome, mask) for name, mask in operator_masks(problems).items()}
 
 
 def by_category(

@@ -64,7 +64,7 @@ def make_folder(folder: Path) -> Path:
 
 
 def json_bytes(value: Any) -> bytes:
-    """JSON with sorted-as-given keys, two-space indent and a final newline; refuses NaN and infinities."""
+    """JSON with keys in the order given, two-space indent and a final newline; refuses NaN and infinities."""
     return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode()
 
 

@@ -22,7 +22,7 @@ from typing import IO, Any, Literal, Protocol
 
 from workbench import checkpoint
 from workbench.errors import BadInput
-from workbench.files import make_folder
+from workbench.files import make_folder, remove_folder
 from workbench.recipe import RunConfig
 
 LOCK = ".grid.lock"
@@ -113,6 +113,7 @@ def _already_there(config: RunConfig, folder: Path) -> Ended | None:
         return Ended(folder.name, "failed", f"{folder}: a file is in the way; move it, or choose another --out")
     try:
         if checkpoint.read(folder).config == config:
+            remove_folder(checkpoint.partial_folder(folder))  # of a run killed between its last two acts
             return Ended(folder.name, "complete")
     except BadInput as error:
         return Ended(folder.name, "failed", str(error))

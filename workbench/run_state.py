@@ -1,6 +1,7 @@
 """The state of an unfinished run: one safetensors file, replaced atomically at every save."""
 
 import json
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,13 @@ def save(state: RunState, partial: Path) -> None:
     )
 
 
+def _records_fit(state: RunState) -> bool:
+    """Whether the curve has every step, and the validations, with finite losses, the step whose weights are kept."""
+    whole = all(len(state.curve[name]) == state.step for name in _empty_curve())
+    kept = state.best_step in [row["step"] for row in state.validations]
+    return whole and kept and all(math.isfinite(row["loss"]) for row in state.validations)
+
+
 def load(partial: Path, config: RunConfig) -> RunState:
     """The saved state of a run of `config`; BadInput when it is damaged or of another shape."""
     path = partial / checkpoint.STATE
@@ -56,7 +64,7 @@ def load(partial: Path, config: RunConfig) -> RunState:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
         parts = {part: {name: tensors.pop(f"{part}/{name}") for name in config.architecture.shapes} for part in PARTS}
         state = RunState(**parts, **progress)
-        consistent = not tensors and 1 <= state.step <= config.recipe.steps and len(state.curve["loss"]) == state.step
+        consistent = not tensors and 1 <= state.step <= config.recipe.steps and _records_fit(state)
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(f"{path}: not a saved run ({str(error)[:80]}); remove {partial} and train again") from None
     for part, named in parts.items():

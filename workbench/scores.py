@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.errors import BadInput
+from workbench.recipe import build, check_types
 from workbench.statistics import wilson
 
 
@@ -53,3 +55,13 @@ class Score:
             row[f"{name}_acc"] = getattr(self, f"{name}_acc")
             row[f"{name}_low"], row[f"{name}_high"] = getattr(self, f"{name}_interval")
         return row
+
+
+def stored_score(counts: Any) -> Score:
+    """The score stored as plain values; BadInput when a field is missing, unknown or no count over `n` problems."""
+    score: Score = build(Score, counts, "a score")
+    check_types(score)
+    rights = ((score.digits_right, 5 * score.n), (score.sequences_right, score.n), (score.signs_right, score.n))
+    if score.n < 1 or score.loss < 0 or not all(0 <= right <= most for right, most in rights):
+        raise BadInput(f"a score is not one of n problems: {str(counts)[:120]}")
+    return score

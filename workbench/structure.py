@@ -69,23 +69,21 @@ def categories(problems: Problems, grouping: str) -> np.ndarray:
     operator: addition, subtraction. sign: +, -. count: `2 carries`, `1 borrow`. chain: `addition chain 3`.
     class: S0..S4, M0..M3, N1..N4. Raises BadInput for another grouping.
     """
-    operator = np.where(problems.subtract, "subtraction", "addition")
-    if grouping == "operator":
-        return operator
-    if grouping == "sign":
-        return np.where(problems.negative, "-", "+")
-    found = structure(problems)
-    if grouping == "count":
-        words = np.array([[f"{n} {word}{'' if n == 1 else 's'}" for n in range(5)] for word in ("carry", "borrow")])
-        words[0] = np.char.replace(words[0], "carrys", "carries")
-        return words[problems.subtract.astype(int), found.count]
-    if grouping == "chain":
-        names = np.array([[f"{name} chain {n}" for n in range(5)] for name in ("addition", "subtraction")])
-        return names[problems.subtract.astype(int), found.chain]
-    if grouping == "class":
-        letter = problems.subtract.astype(int) + problems.negative
-        return np.array([[f"{name}{n}" for n in range(5)] for name in "SMN"])[letter, found.peer_chain]
-    raise BadInput(f"unknown grouping {grouping!r}; choose from {', '.join(GROUPINGS)}")
+    if grouping not in GROUPINGS:
+        raise BadInput(f"unknown grouping {grouping!r}; choose from {', '.join(GROUPINGS)}")
+    subtract, negative = problems.subtract.astype(int), problems.negative.astype(int)
+    match grouping:
+        case "operator":
+            place = subtract
+        case "sign":
+            place = negative
+        case "count":
+            place = 5 * subtract + structure(problems).count  # additions have 0 to 4 carries, then borrows follow
+        case "chain":
+            place = 5 * subtract + structure(problems).chain
+        case _:
+            place = 5 * subtract + 3 * negative + structure(problems).peer_chain  # N1 follows M3
+    return np.array(category_names(grouping))[place]
 
 
 def in_category(problems: Problems, name: str) -> Bool[np.ndarray, " problem"]:

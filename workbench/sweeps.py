@@ -11,6 +11,7 @@ infinite; a tie goes to the choice named first.
 """
 
 import math
+import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,9 +55,15 @@ def init_sweep(steps: int = INIT_STEPS) -> dict[str, RunConfig]:
     }
 
 
+def mean_losses(best_losses: Mapping[tuple[str, str], float]) -> dict[str, float]:
+    """Of each initialisation, the mean over the MLP kinds of the best validation loss."""
+    return {init: statistics.fmean(best_losses[init, mlp] for mlp in get_args(Mlp)) for init in get_args(Init)}
+
+
 def picked_init(best_losses: Mapping[tuple[str, str], float]) -> str:
     """The initialisation the rule picks from the best validation loss of each (initialisation, MLP kind)."""
-    return min(get_args(Init), key=lambda init: sum(best_losses[init, mlp] for mlp in get_args(Mlp)))
+    means = mean_losses(best_losses)
+    return min(means, key=means.__getitem__)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ DOMAIN_SIZE = 2 * PAIR_COUNT
 PLUS, MINUS, EQUALS = 10, 11, 12
 CHARACTERS = "0123456789+-="
 N_CTX = 16
+POSITIONS_READ = 15  # a model reads the first fifteen tokens
 OPERATOR_AT, EQUALS_AT, SIGN_AT = 4, 9, 10
 ANSWER_POSITIONS = slice(10, 15)  # where the five answer digits are predicted
 ANSWER_TOKENS = slice(11, 16)  # where they stand

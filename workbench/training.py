@@ -137,6 +137,8 @@ def train(config: RunConfig, folder: Path, *, resume: bool = False, on_step: OnS
         return _already_there(config, folder, resume)
     if partial.exists() and not resume:
         raise BadInput(f"{partial}: an unfinished run; add --resume to continue it, or remove the folder")
+    if config.device.startswith("cuda") and int(config.device[5:] or 0) >= torch.cuda.device_count():
+        raise BadInput(f"no device {config.device!r} here: torch sees {torch.cuda.device_count()} of CUDA; use cpu")
     with _threads(config.threads):
         run = _Run(config, _begin(config, partial))
         try:

@@ -18,14 +18,13 @@ from workbench.initialise import initial_weights
 from workbench.probe import fit, resamples, shuffled_within, variance_explained
 from workbench.recipe import Architecture, RunConfig
 from workbench.statistics import wilson
-from workbench.task import POSITION_LABELS, Problems, digits_of, encode
+from workbench.task import POSITION_LABELS, POSITIONS_READ, Problems, digits_of, encode
 
 UNITS = {"addition": "add", "subtraction": "subtract"}
 PROBES = ("operands, then unit", "linear probe of the result")
 PLACES = ("thousands", "hundreds", "tens", "units")
 OPERANDS, FIRST_DIGITS, SECOND_DIGITS, RESULT = slice(0, 2), slice(2, 6), slice(6, 10), 10  # columns of the targets
 OPERANDS_READ = 8  # position b0: from here on a model has read both operands
-POSITIONS_READ = 15
 CHUNK = 2_000  # problems a forward pass
 
 Labels = Literal["true", "shuffled"]

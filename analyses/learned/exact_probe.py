@@ -75,8 +75,8 @@ def exact_probe(checkpoints: "list[Checkpoint]", options: Options) -> Result:
 
 
 def _check(checkpoints: "list[Checkpoint]") -> None:
-    names = [checkpoint.name for checkpoint in checkpoints]
-    if not names:
+    from workbench.checkpoint import refuse_namesakes
+
+    if not checkpoints:
         raise BadInput("exact-probe needs at least one checkpoint; give the folder of one, or a folder that holds some")
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise BadInput(f"two checkpoints are named {twice[0]}; probe them one at a time, or rename a folder")
+    refuse_namesakes(checkpoints)

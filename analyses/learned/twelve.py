@@ -2,9 +2,9 @@
 
 Every checkpoint is evaluated again from its weights. A number is *outside* when, rounded as the published ones are, it
 is below the lowest or above the highest of the three published seeds of its shape, on the same split and operator. Were
-ours drawn from the same distribution as theirs, a number would be outside half the time: of four exchangeable draws,
-the fourth is an extreme with probability 2/4. So a share near 0.5 is what agreement looks like. A seed's number is a
-name: nothing ties our seed 0 to the published seed 0.
+ours drawn from the same distribution as theirs, a number would be outside half the time at most: of four exchangeable
+draws, the fourth is an extreme with probability 2/4, less where rounded values tie, as sign accuracies of 0 do. So a
+share up to 0.5 is what agreement looks like. A seed's number is a name: nothing ties our seed 0 to the published one.
 """
 
 import math
@@ -57,6 +57,9 @@ def twelve(checkpoints: "list[Checkpoint]", options: Options) -> Result:
     """
     import pandas as pd
 
+    from workbench.checkpoint import refuse_namesakes
+
+    refuse_namesakes(checkpoints)
     if not any(shape_of(one.config) for one in checkpoints):
         raise BadInput(
             "none of these has a shape of the twelve (recipe's sizes, problems `all`); use workbench evaluate"
@@ -120,10 +123,8 @@ def _evaluate(one: "Checkpoint", held_out: "dict[str, Problems]") -> tuple[list[
     for split, problems in held_out.items():
         outcome = evaluation.run(weights, shape, problems, config.problems)
         outcomes.append(outcome)
-        groups = {"all": np.ones(len(problems), bool), "addition": ~problems.subtract, "subtraction": problems.subtract}
-        for operator, mask in groups.items():
-            if mask.any():
-                rows.append({**who, "split": split, "operator": operator, **_score_row(outcome, mask)})
+        for operator, mask in evaluation.operator_masks(problems).items():
+            rows.append({**who, "split": split, "operator": operator, **_score_row(outcome, mask)})
     everything = evaluation.Outcome(
         *(np.concatenate([getattr(o, part) for o in outcomes]) for part in ("loss", "digits", "sign"))
     )
@@ -223,7 +224,8 @@ def _sentences(scores: list[dict[str, Any]], published: dict[str, Any]) -> list[
             theirs = _spread(published, here[0], "seq_acc")
             mean, published_mean = float(np.mean(values)), float(np.mean(theirs))
             low, high = np.clip(mean_interval(values), 0, 1).tolist() if len(values) > 1 else (None, None)
-            runs = "seeds" if len({row["seed"] for row in here}) == len(here) else "checkpoints"
+            runs = "seed" if len({row["seed"] for row in here}) == len(here) else "checkpoint"
+            runs += "" if len(here) == 1 else "s"
             mlp, layers = shape.split()
             text = (
                 f"{mlp}, {layers} layer{'s' if layers != '1' else ''}, {operator}: sequence accuracy {mean:.4f} on "
@@ -267,7 +269,7 @@ def _outside(compared: list[dict[str, Any]]) -> list[Finding]:
             "whole 95% interval. They hang together (loss and accuracies, all and its operators): n is no sample size.",
             value=outside / n,
             n=n,
-            control="one more draw among the published three",
+            control="one more draw among the published three, at most",
             control_value=OUTSIDE_BY_CHANCE,
         )
     ]

@@ -14,6 +14,12 @@ def test_the_card_shows_the_counts_as_accuracies():
     assert "17,728 parameters" in text and "abc123" in text and "step 400" in text
 
 
+def test_the_card_says_whether_the_sign_was_given():
+    history = {"selection": {"rule": "lowest", "kept_step": 400}, "results": {}}
+    assert "the sign is given" in card(RunConfig(), history, "abc123")
+    assert "the sign is hidden" in card(RunConfig(problems="sign-hidden"), history, "abc123")
+
+
 def test_a_written_card_belongs_to_its_run(short_run):
     config = json.loads((short_run / "config.json").read_text())
     assert config["weights_sha256"] in (short_run / "README.md").read_text()

@@ -175,6 +175,33 @@ def test_reading_order_is_relu_first_then_layers_then_seed(short_run, tmp_path):
     assert found == order
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda history: history["selection"].update(kept_step=0),
+        lambda history: history["selection"].update(kept_step="4"),
+        lambda history: history["results"].pop("validation"),
+        lambda history: history["results"]["validation"].pop("all"),
+        lambda history: history["results"]["test"]["all"].update(n=0),
+        lambda history: history["results"]["test"]["all"].pop("loss"),
+        lambda history: history["results"]["test"]["all"].update(sequences_right=10_001),
+    ],
+)
+def test_a_history_whose_numbers_cannot_be_is_refused(folder, change):
+    history = json.loads((folder / "history.json").read_text())
+    change(history)
+    (folder / "history.json").write_text(json.dumps(history))
+    with pytest.raises(BadInput, match=r"history\.json.*restore"):
+        checkpoint.read(folder)
+
+
+def test_two_of_one_name_are_refused(short_run, folder):
+    one, same = checkpoint.read(short_run), checkpoint.read(folder)
+    with pytest.raises(BadInput, match=f"two checkpoints are named {short_run.name}"):
+        checkpoint.refuse_namesakes([one, same])
+    checkpoint.refuse_namesakes([one])
+
+
 def test_history_json_is_json_and_says_the_same(short_run):
     history = json.loads((short_run / "history.json").read_text())
     assert json.loads(checkpoint.history_bytes(history)) == history

@@ -111,6 +111,8 @@ def test_a_new_decoder_is_zero_and_an_untrained_one_is_where_a_run_begins(model:
     expected = initial_weights(shape, "fan-in", 0)
     assert all(torch.equal(value, expected[name]) for name, value in model.state_dict().items())
     assert not model.training
+    assert Decoder.untrained(shape, "fan-in", 0).to_tokens("1-2")[0, 10] == 11
+    assert Decoder.untrained(shape, "fan-in", 0, problems="sign-hidden").to_tokens("1-2")[0, 10] == 12
 
 
 def test_from_directory_gives_what_is_on_disk(tmp_path: Path, write_run: Callable[..., Path]) -> None:

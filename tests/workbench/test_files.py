@@ -2,6 +2,8 @@
 
 import errno
 import os
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +30,31 @@ def test_a_write_replaces_the_whole_file(tmp_path):
     files.write_atomic(path, b"a long first content")
     files.write_atomic(path, b"short")
     assert path.read_bytes() == b"short"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of open files are read from /proc")
+def test_content_is_durable_before_its_name_is_and_then_the_name(tmp_path, monkeypatch):
+    done = []
+
+    def note(module, name, told):
+        real = getattr(module, name)
+
+        def call(*arguments):
+            done.append(told(*arguments))
+            return real(*arguments)
+
+        monkeypatch.setattr(module, name, call)
+
+    note(os, "fsync", lambda handle: str(Path(f"/proc/self/fd/{handle}").readlink()))
+    note(os, "replace", lambda *_: "replace")
+    note(Path, "rename", lambda *_: "rename")
+    files.write_atomic(tmp_path / "x", b"content")
+    assert done == [str(tmp_path / ".x.writing"), "replace", str(tmp_path)]
+    done.clear()
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "y").write_bytes(b"y")
+    files.move_folder(tmp_path / "made", tmp_path / "final")
+    assert done == [str(tmp_path / "made" / "y"), str(tmp_path / "made"), "rename", str(tmp_path)]
 
 
 def test_a_folder_under_a_file_is_refused_and_names_the_file(tmp_path):

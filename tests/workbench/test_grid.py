@@ -102,10 +102,13 @@ def test_a_run_is_the_same_bytes_as_trained_alone(finished: tuple[Path, list[End
 
 def test_what_is_complete_is_skipped(finished: tuple[Path, list[Ended], Watch], workers: list[object]) -> None:
     folder = finished[0]
+    left = checkpoint.partial_folder(folder / "one")  # as after a kill between the rename and the tidying up
+    left.mkdir()
+    (left / "config.json").write_text("{}")
     before = (folder / "one" / "model.safetensors").stat().st_mtime_ns
     ended = grid.run_all({name: RUNS[name] for name in ("one", "two")}, folder, jobs=2)
     assert ended == [Ended("one", "complete"), Ended("two", "complete")]
-    assert workers == []
+    assert workers == [] and not left.exists()
     assert (folder / "one" / "model.safetensors").stat().st_mtime_ns == before
 
 

@@ -84,6 +84,12 @@ def test_one_problem_is_too_few():
         fit(torch.zeros(1, 1, 2), torch.zeros(1, 1))
 
 
+def test_a_readout_that_knows_the_fitting_mean_alone_explains_nothing():
+    exact = draws(50) + 3  # their own mean is not 2
+    found = variance_explained(torch.full((1, 50), 2.0).double(), exact, 2.0, resamples(50, 0))
+    assert (found.r2.item(), found.low.item(), found.high.item()) == (0, 0, 0)
+
+
 def test_variance_explained_worked_by_hand():
     exact, said = (
         torch.tensor([1.0, 2.0, 3.0]).double(),

@@ -17,7 +17,8 @@ def some_state():
         part: {name: torch.randn(shape, generator=generator) for name, shape in CONFIG.architecture.shapes.items()}
         for part in run_state.PARTS
     }
-    return run_state.RunState(**parts, step=2, best_step=1, curve={"loss": [1.0, 2.0], "grad_norm": [1.0, 1.0]})
+    curve, validations = {"loss": [1.0, 2.0], "grad_norm": [1.0, 1.0]}, [{"step": 1, "loss": 2.5}]
+    return run_state.RunState(**parts, step=2, best_step=1, curve=curve, validations=validations)
 
 
 def test_it_reads_back_equal(tmp_path):
@@ -30,7 +31,9 @@ def test_it_reads_back_equal(tmp_path):
             assert torch.equal(getattr(found, part)[name], value)
 
 
-@pytest.mark.parametrize("damage", ["truncate", "nan", "shape", "missing", "step", "no progress", "pickle"])
+@pytest.mark.parametrize(
+    "damage", ["truncate", "nan", "shape", "missing", "step", "curve", "best", "loss", "no progress", "pickle"]
+)
 def test_a_damaged_state_is_refused_and_says_what_to_do(tmp_path, damage):
     state = some_state()
     if damage == "nan":
@@ -41,6 +44,12 @@ def test_a_damaged_state_is_refused_and_says_what_to_do(tmp_path, damage):
         del state.exp_avg_sq["unembed.W_U"]
     if damage == "step":
         state.step = 10_000
+    if damage == "curve":
+        state.curve["grad_norm"].append(1.0)
+    if damage == "best":
+        state.best_step = 2
+    if damage == "loss":
+        state.validations[0]["loss"] = "low"
     run_state.save(state, tmp_path)
     path = tmp_path / "state.safetensors"
     if damage == "truncate":

@@ -80,6 +80,7 @@ def test_the_picked_initialisation_has_the_lowest_mean() -> None:
     losses = dict.fromkeys(itertools.product(("transformer-lens", "half", "gpt2", "fan-in"), KINDS), 0.5)
     assert sweeps.picked_init(losses) == "transformer-lens"  # a tie goes to the one named first
     assert sweeps.picked_init({**losses, ("half", "relu"): 0.4}) == "half"
+    assert sweeps.mean_losses({**losses, ("half", "relu"): 0.4})["half"] == pytest.approx(0.45)
     assert sweeps.picked_init({**losses, ("half", "relu"): 0.4, ("half", "bilinear"): 0.7}) == "transformer-lens"
     assert sweeps.picked_init({**losses, ("half", "relu"): 0.4, ("half", "bilinear"): math.inf}) == "transformer-lens"
 

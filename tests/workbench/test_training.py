@@ -20,6 +20,7 @@ from workbench.engine import plain
 from workbench.errors import BadInput, RunFailed
 from workbench.initialise import initial_weights
 from workbench.recipe import Architecture, Recipe, RunConfig
+from workbench.scores import Score
 from workbench.splits import Splits
 from workbench.task import encode
 
@@ -233,9 +234,35 @@ def test_the_kept_step_has_the_lowest_validation_loss_and_its_weights(tmp_path, 
     assert found.history["results"]["validation"]["all"]["loss"] == pytest.approx(min(losses.values()), abs=1e-12)
 
 
-def test_the_sign_is_hidden_from_a_run_of_that_variant(short_config):
-    assert (encode(Splits().validation, hide_sign=True)[:, 10] == 12).all()
-    assert dataclasses.replace(short_config, problems="sign-hidden").name == "arithmetic-relu-1layer-sign-hidden-seed0"
+def test_on_a_tie_the_earlier_step_is_kept(short_config, tmp_path, monkeypatch):
+    monkeypatch.setattr(training.evaluation, "score", lambda *_: Score(10, 1.0, 20, 3, 0))
+    found = checkpoint.read(training.train(short_config, tmp_path / "run"))
+    assert found.kept_step == 4
+    assert [row["kept"] for row in found.history["validations"]] == [True, False, False]
+
+
+def test_the_sign_is_hidden_from_a_run_of_that_variant(short_config, tmp_path, monkeypatch):
+    hidden = dataclasses.replace(short_config, problems="sign-hidden", recipe=Recipe(steps=2, validation_every=2))
+    assert hidden.name == "arithmetic-relu-1layer-sign-hidden-seed0"
+    at_the_sign = set()
+
+    def seen(weights, tokens, *rest):
+        at_the_sign.update(tokens[:, 10].tolist())
+        return real(weights, tokens, *rest)
+
+    real = training.plain.forward.logits  # what a step and an evaluation both call
+    monkeypatch.setattr(training.plain.forward, "logits", seen)
+    training.train(hidden, tmp_path / "hidden")
+    assert at_the_sign == {12}
+    training.train(dataclasses.replace(hidden, problems="all"), tmp_path / "given")
+    assert at_the_sign == {10, 11, 12}
+
+
+def test_a_device_that_is_not_there_is_refused_before_anything_is_made(short_config, tmp_path):
+    number = torch.cuda.device_count()
+    with pytest.raises(BadInput, match=f"no device 'cuda:{number}' here"):
+        training.train(dataclasses.replace(short_config, device=f"cuda:{number}"), tmp_path / "run")
+    assert not list(tmp_path.iterdir())
 
 
 def test_threads_are_put_back(short_run, short_config, tmp_path):

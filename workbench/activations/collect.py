@@ -8,8 +8,9 @@ from jaxtyping import Float, Integer
 from torch import Tensor
 
 from workbench import forward
-from workbench.activations.hooks import ALL_POSITIONS, POSITIONS_READ, hook_axes
+from workbench.activations.hooks import ALL_POSITIONS, hook_axes
 from workbench.recipe import Architecture
+from workbench.task import POSITIONS_READ
 
 
 class _Collected(Exception):

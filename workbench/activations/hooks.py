@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from workbench.errors import BadInput
 from workbench.recipe import Architecture
-from workbench.task import EQUALS_AT, POSITION_LABELS
+from workbench.task import EQUALS_AT, POSITION_LABELS, POSITIONS_READ
 
-POSITIONS_READ = 15  # the model reads the first fifteen tokens of a problem
 ALL_POSITIONS = tuple(range(POSITIONS_READ))
 DTYPES = {"float32": 4, "float16": 2, "bfloat16": 2, "float64": 8}  # bytes a value
 

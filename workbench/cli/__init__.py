@@ -67,7 +67,7 @@ def run(arguments: list[str]) -> int:
     except MemoryError:
         return _fail("out of memory; ask for fewer problems or hooks at a time", 2)
     except KeyboardInterrupt:
-        return _fail("interrupted; what was saved is kept, and --resume continues a run", 130)
+        return _fail("interrupted", 130)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
     return 0

@@ -116,11 +116,13 @@ def initialisation_sweep(
         }
         for name, c in courses.items()
     ]  # fmt: skip
-    picked = sweeps.picked_init({(c.config.recipe.init, c.config.architecture.mlp): c.best for c in courses.values()})
+    best = {(c.config.recipe.init, c.config.architecture.mlp): c.best for c in courses.values()}
+    picked = sweeps.picked_init(best)
     if as_json:
         print_json({"folder": str(out), "runs": rows, "picked_init": picked})
         return
     print_table(f"initialisation sweep in {out}", INIT_COLUMNS, [_cells(row) for row in rows])
+    say("mean of both: " + ", ".join(f"{init} {mean:.3g}" for init, mean in sweeps.mean_losses(best).items()))
     say(f"picked: {picked}, the lowest mean over both MLP kinds of the best validation loss (one seed a point)")
 
 

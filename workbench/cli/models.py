@@ -19,13 +19,8 @@ Grouping = Literal["operator", "sign", "count", "chain", "class"]
 
 def describe(one: "Checkpoint") -> dict[str, Any]:
     """A checkpoint and its stored scores as plain values."""
-    from workbench.scores import Score
-
     shape = one.config.architecture
-    results = {
-        split: {name: Score(**counts).row() for name, counts in groups.items()}
-        for split, groups in one.history["results"].items()
-    }
+    results = {split: {name: score.row() for name, score in groups.items()} for split, groups in one.results.items()}
     return {
         "name": one.name, "state": "finished", "mlp": shape.mlp, "n_layers": shape.n_layers, "seed": one.config.seed,
         "n_params": shape.n_params, "problems": one.config.problems, "kept_step": one.kept_step,
@@ -35,12 +30,10 @@ def describe(one: "Checkpoint") -> dict[str, Any]:
 
 def score_rows(one: "Checkpoint") -> list[str]:
     """The stored scores of a checkpoint, a line each."""
-    from workbench.scores import Score
-
     return [
-        f"{split:10} {name:12} {_line(Score(**counts))}"
-        for split, groups in one.history["results"].items()
-        for name, counts in groups.items()
+        f"{split:10} {name:12} {_line(score)}"
+        for split, groups in one.results.items()
+        for name, score in groups.items()
     ]
 
 
@@ -187,13 +180,14 @@ def solve(
         print_json({"problem": task.format_problems(asked)[0], "model": one.name, "exact": exact, **answers})
         return
     say(f"{task.format_problems(asked)[0]} = {exact}    exact")
-    for key, words in (("sign_given", "sign given"), ("own_sign", "its own sign")):
+    shown_sign = "hidden" if hide else "given"
+    for key, words in (("sign_given", f"sign {shown_sign}"), ("own_sign", "its own sign")):
         text = answers[key]["text"]
         right = text[1:] == exact[1:] if key == "sign_given" else text == exact
         say(f"{'':9} = {text}    {words}, {'right' if right else 'wrong'}")
         shown = [f"{probability:.6f}" for probability in answers[key]["probabilities"]]
         if key == "sign_given":
-            shown[0] = "given"
+            shown[0] = shown_sign
         for place, token, probability in zip(task.POSITION_LABELS[10:], text, shown, strict=True):
             say(f"{'':12}{place:>2}  {token}  {probability}")
 

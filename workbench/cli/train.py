@@ -32,8 +32,12 @@ def train(
     total = config.recipe.steps
     from workbench import checkpoint, training
 
-    with progress(folder.name, total) as update:
-        training.train(config, folder, resume=resume, on_step=lambda step, loss: update(step, f"loss {loss:.4f}"))
+    try:
+        with progress(folder.name, total) as update:
+            training.train(config, folder, resume=resume, on_step=lambda step, loss: update(step, f"loss {loss:.4f}"))
+    except KeyboardInterrupt:
+        note(f"interrupted; what was saved is kept in {checkpoint.partial_folder(folder)}, and --resume continues it")
+        raise typer.Exit(130) from None
     from workbench.cli.models import describe, score_rows
 
     done = checkpoint.read(folder)

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from workbench import forward
 from workbench.recipe import Architecture
-from workbench.task import ANSWER_POSITIONS, ANSWER_TOKENS
+from workbench.task import ANSWER_POSITIONS, ANSWER_TOKENS, POSITIONS_READ
 
 
 def loss(
@@ -15,5 +15,5 @@ def loss(
     architecture: Architecture,
 ) -> Float[Tensor, ""]:
     """Mean cross-entropy (nats a digit) of the five answer digits, given everything before each."""
-    logits = forward.logits(weights, tokens[:, :15], architecture)[:, ANSWER_POSITIONS]
+    logits = forward.logits(weights, tokens[:, :POSITIONS_READ], architecture)[:, ANSWER_POSITIONS]
     return F.cross_entropy(logits.flatten(0, 1), tokens[:, ANSWER_TOKENS].flatten().long())

@@ -3,10 +3,12 @@ import math
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from analyses.learned._exact_probe_fit import PLACES, PROBES, Split, activations, sites_of
+from analyses.learned._exact_probe_summary import best_of_each_layer
 from analyses.learned.exact_probe import Options, exact_probe
 from workbench import forward
 from workbench.analysis import get, load, save
@@ -278,6 +280,19 @@ def test_a_variant_is_probed_on_its_own_problems_and_its_hidden_sign_is_hidden()
     series = {"trained", "untrained, same site", "embedding, same position", "shuffled labels, same site"}
     assert {trace.name for trace in result.figures["summary"].data} == series
     assert set(result.figures["summary"].data[0].y) == {"planted  L0", "hidden  L0"}
+
+
+def test_the_best_site_is_chosen_on_the_fitting_half():
+    def row(position, fit_r2, r2, model="trained", labels="true", hook="blocks.0.hook_resid_mid"):
+        where = {"checkpoint": "c", "model": model, "labels": labels, "layer": 0, "hook": hook, "position": position}
+        return {**where, "operator": "addition", "probe": PROBES[0], "fit_r2": fit_r2, "r2": r2, "exact_share": 0.0}
+
+    sites = [row("b0", 0.5, 0.9), row("=", 0.8, 0.7), row("s", 0.6, 0.8), row("d4", 1.0, 1.0)]
+    sites += [row("=", 0.1, 0.1, model="untrained"), row("=", 0.0, -0.1, labels="shuffled")]
+    sites += [row("s", 0.2, 0.2, model="untrained"), row("=", 0.3, 0.3, hook="blocks.0.hook_resid_pre")]
+    (best,) = best_of_each_layer(pd.DataFrame(sites)).to_dict("records")
+    assert (best["position"], best["r2"]) == ("=", 0.7)  # d4 is past the answer's first digit, 0.9 was not looked at
+    assert (best["untrained_r2"], best["shuffled_r2"], best["embedding_r2"]) == (0.1, -0.1, 0.3)
 
 
 def test_bad_input_is_named():

@@ -6,10 +6,11 @@ import pytest
 
 from analyses.learned import twelve
 from analyses.published import load
-from workbench import analysis, checkpoint
+from workbench import analysis, checkpoint, evaluation, forward
 from workbench.errors import BadInput
 from workbench.recipe import Architecture, RunConfig
 from workbench.scores import Score
+from workbench.splits import Splits
 from workbench.statistics import wilson
 
 PUBLISHED = load("twelve")
@@ -105,6 +106,8 @@ def test_a_sentence_has_mean_lowest_highest_and_the_published() -> None:
     half = 4.302653 * 0.005 / math.sqrt(3)  # Student's t, two degrees of freedom, spread 0.005
     assert (addition.low, addition.high) == pytest.approx((0.975 - half, 0.975 + half), abs=1e-8)
     assert (subtraction.value, subtraction.n) == (pytest.approx(0.08), 3)
+    alone, _ = twelve._sentences([row for row in rows if row["seed"] == 0], PUBLISHED)
+    assert "over 1 seed;" in alone.text and alone.low is None
 
 
 @pytest.mark.parametrize(
@@ -175,9 +178,22 @@ def test_the_whole_analysis_evaluates_from_the_weights_and_reads_back(checkpoint
     assert analysis.load(tmp_path / "saved") == result
 
 
-def test_fresh_problems_are_none_that_any_model_saw() -> None:
-    from workbench.splits import Splits
+def test_a_variant_is_evaluated_as_it_was_trained(checkpoints, tmp_path, write_run) -> None:
+    config = RunConfig(Architecture(n_layers=1), problems="sign-hidden", seed=3)
+    hidden = checkpoint.read(write_run(tmp_path / config.name, config, {200: 2.3}))
+    result = twelve.twelve.function([checkpoints[0], hidden], twelve.Options(fresh=0))
+    found = result.tables["scores"].query("model == @hidden.name and split == 'test' and operator == 'all'").iloc[0]
+    problems = Splits(variant="sign-hidden").test
+    outcome = evaluation.run(forward.tensors(hidden.weights), config.architecture, problems, "sign-hidden")
+    assert found["loss"] == evaluation.score(outcome).loss
+    assert (
+        found["loss"]
+        != evaluation.score(evaluation.run(forward.tensors(hidden.weights), config.architecture, problems)).loss
+    )
+    assert set(result.tables["compared"]["model"]) == {checkpoints[0].name}
 
+
+def test_fresh_problems_are_none_that_any_model_saw() -> None:
     held_out = twelve._held_out(RunConfig(), 2_000)
     fresh = np.unique(held_out["fresh"].index)
     assert len(fresh) == 2_000
@@ -189,5 +205,7 @@ def test_fresh_problems_are_none_that_any_model_saw() -> None:
 def test_bad_input_is_refused(checkpoints) -> None:
     with pytest.raises(BadInput, match="none of these has a shape of the twelve"):
         twelve.twelve.function(checkpoints[1:], twelve.Options())
+    with pytest.raises(BadInput, match="two checkpoints are named"):
+        twelve.twelve.function([*checkpoints, checkpoints[0]], twelve.Options())
     with pytest.raises(BadInput, match="--fresh is -1"):
         twelve.Options(fresh=-1)

@@ -1,4 +1,3 @@
-import hashlib
 import json
 
 import numpy as np
@@ -7,7 +6,6 @@ import pytest
 from workbench import checkpoint
 from workbench.activations.read import read_export
 from workbench.cli import run
-from workbench.initialise import initial_weights
 from workbench.recipe import Architecture, RunConfig
 from workbench.sample import sample
 from workbench.structure import in_category
@@ -17,25 +15,12 @@ HOOK = "blocks.*.hook_resid_post"
 
 
 @pytest.fixture
-def make(tmp_path):
+def make(tmp_path, write_run):
     """Folders of untrained checkpoints, written as a run would."""
 
     def write(mlp="relu", problems="all"):
         config = RunConfig(Architecture(mlp=mlp), problems=problems)
-        folder = tmp_path / config.name
-        folder.mkdir()
-        initial = initial_weights(config.architecture, config.recipe.init, 0)
-        raw = checkpoint.weight_bytes({name: w.numpy() for name, w in initial.items()})
-        counts = {"n": 1, "loss": 2.5, "digits_right": 1, "sequences_right": 0, "signs_right": 0}
-        history = {
-            "results": {split: {"all": counts} for split in ("validation", "test")},
-            "selection": {"rule": "", "kept_step": 0},
-            "validations": [],
-        }
-        (folder / "model.safetensors").write_bytes(raw)
-        (folder / "config.json").write_bytes(checkpoint.config_bytes(config, {}, hashlib.sha256(raw).hexdigest()))
-        (folder / "history.json").write_bytes(checkpoint.history_bytes(history))
-        return folder
+        return write_run(tmp_path / config.name, config, {200: 2.5})
 
     return write
 

@@ -5,8 +5,10 @@ import shutil
 
 import pytest
 
-from workbench import checkpoint
+from workbench import checkpoint, evaluation, forward
 from workbench.cli import run
+from workbench.recipe import Architecture, RunConfig
+from workbench.task import parse_all
 
 
 @pytest.fixture
@@ -69,3 +71,25 @@ def test_solve_shows_digits_probabilities_and_the_exact_answer(short_run, capsys
     assert run(["solve", str(short_run), "1234-5678"]) == 0
     text = capsys.readouterr().out
     assert "-04444    exact" in text and "d4" in text and "its own sign" in text
+
+
+def test_solve_says_that_the_sign_is_hidden(tmp_path, write_run, capsys):
+    config = RunConfig(Architecture(n_layers=1), problems="sign-hidden")
+    write_run(tmp_path / "hidden", config, {200: 2.0})
+    assert run(["solve", str(tmp_path / "hidden"), "1-2"]) == 0
+    text = capsys.readouterr().out
+    assert "sign hidden" in text and "s  =  hidden" in text and "given" not in text
+
+
+def test_evaluate_hides_the_sign_from_a_run_of_that_variant(tmp_path, write_run, capsys):
+    (tmp_path / "mine.txt").write_text("1-2\n5000-1\n")
+    losses = []
+    for problems in ("all", "sign-hidden"):
+        config = RunConfig(Architecture(n_layers=1), problems=problems)
+        folder = write_run(tmp_path / problems, config, {200: 2.0})
+        assert run(["evaluate", str(folder), "--problems", str(tmp_path / "mine.txt"), "--json"]) == 0
+        losses.append(json.loads(capsys.readouterr().out)[0]["loss"])
+        weights = forward.tensors(checkpoint.read(folder).weights)
+        outcome = evaluation.run(weights, config.architecture, parse_all(["1-2", "5000-1"]), problems)
+        assert losses[-1] == evaluation.score(outcome).loss
+    assert losses[0] != losses[1]  # the same weights, another token at the sign

@@ -2,6 +2,7 @@
 
 import json
 
+from workbench import training
 from workbench.cli import run
 
 
@@ -15,6 +16,15 @@ def test_train_makes_the_same_bytes_as_the_function(short_run, short_config, tmp
     assert run(words) == 2
     assert "exists already" in capsys.readouterr().err
     assert run([*words, "--resume"]) == 0
+
+
+def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch, capsys):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "train", interrupt)
+    assert run(["train", "--out", str(tmp_path), "--name", "mine"]) == 130
+    assert f"kept in {tmp_path / 'mine.partial'}, and --resume continues it" in capsys.readouterr().err
 
 
 def test_every_field_of_the_recipe_is_a_flag_with_help(capsys):
