@@ -16,7 +16,7 @@ import difflib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import torch.nn.functional as F
 from jaxtyping import Float, Integer
@@ -59,7 +59,7 @@ class Decoder(StackedWeights, HookedRootModule):
         self.setup()
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint) -> Self:
+    def from_checkpoint(cls, checkpoint: Checkpoint) -> "Decoder":
         """The trained model of a checkpoint already read, in eval mode."""
         config = checkpoint.config
         model = cls(config.architecture, problems=config.problems, init=config.recipe.init)
@@ -67,13 +67,13 @@ class Decoder(StackedWeights, HookedRootModule):
         return model.eval()
 
     @classmethod
-    def from_directory(cls, path: str | Path) -> tuple[Self, RunConfig]:
+    def from_directory(cls, path: str | Path) -> tuple["Decoder", RunConfig]:
         """The trained model in a checkpoint's folder, in eval mode, and its configuration; raises BadInput."""
         checkpoint = on_disk.read(Path(path))
         return cls.from_checkpoint(checkpoint), checkpoint.config
 
     @classmethod
-    def untrained(cls, architecture: Architecture, init: Init, seed: int, *, problems: Variant = "all") -> Self:
+    def untrained(cls, architecture: Architecture, init: Init, seed: int, *, problems: Variant = "all") -> "Decoder":
         """A model as a run of that initialisation and seed begins, in eval mode: the control for a trained one."""
         model = cls(architecture, problems=problems, init=init)
         model.load_state_dict(initial_weights(architecture, init, seed))
@@ -196,7 +196,7 @@ class Decoder(StackedWeights, HookedRootModule):
         """Fire hook_mlp_in on the copy of resid_mid that the MLP reads."""
         self._switch("hook_mlp_in", use_hook_mlp_in)
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "Decoder":
         """What `.double()`, `.to()` and `.cuda()` go through; `cfg` follows, where tools read dtype and device."""
         super()._apply(fn, recurse)
         self.cfg.dtype, self.cfg.device = self.W_E.dtype, str(self.W_E.device)

@@ -31,12 +31,19 @@ def generate(
     give_sign: bool = True,
     hide_sign: bool = False,
 ) -> Generated:
-    """Greedy answers, with the exact sign given (as in training) or with the sign the decoder says itself."""
+    """Greedy answers, with the exact sign given (as in training) or with the sign the decoder says itself.
+
+    With `hide_sign` (a decoder of that variant) the digits are always generated after `=`, as in training, and a sign
+    of its own is only reported.
+    """
     tokens = torch.from_numpy(encode(problems, hide_sign=hide_sign)).to(weights["embed.W_E"].device)
+    said = tokens[:, SIGN_AT:].clone()
     probabilities = torch.ones(len(problems), N_CTX - SIGN_AT, dtype=weights["embed.W_E"].dtype)
     for place in range(SIGN_AT + give_sign, N_CTX):
         logits = forward.logits(weights, tokens[:, :place], architecture)[:, -1]
         best, token = logits.softmax(dim=-1).max(dim=-1)
         probabilities[:, place - SIGN_AT] = best.cpu()
-        tokens[:, place] = token.to(tokens.dtype)
-    return Generated(tokens[:, SIGN_AT:].cpu().numpy(), probabilities.numpy())
+        said[:, place - SIGN_AT] = token.to(tokens.dtype)
+        if not (hide_sign and place == SIGN_AT):
+            tokens[:, place] = token.to(tokens.dtype)
+    return Generated(said.cpu().numpy(), probabilities.numpy())

@@ -9,7 +9,7 @@ import math
 import sys
 import types
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from workbench.errors import BadInput
 
@@ -162,7 +162,7 @@ class RunConfig:
         return {"schema": SCHEMA, **dataclasses.asdict(self)}
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
+    def from_dict(cls, values: dict[str, Any]) -> "RunConfig":
         """The configuration stored in config.json; BadInput names the field that does not fit."""
         if values.get("schema") != SCHEMA:
             raise BadInput(f"schema is {str(values.get('schema'))[:20]!r}, expected {SCHEMA}")

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 from jaxtyping import Bool, Int, Integer, UInt8, UInt16, UInt32
@@ -53,7 +52,7 @@ class Problems:
     def __len__(self) -> int:
         return len(self.subtract)
 
-    def __getitem__(self, chosen: slice | np.ndarray) -> Self:
+    def __getitem__(self, chosen: slice | np.ndarray) -> "Problems":
         """The problems at a slice, a boolean mask or an array of indices."""
         return type(self)(self.a[chosen], self.b[chosen], self.subtract[chosen])
 
@@ -63,7 +62,7 @@ class Problems:
         return self.subtract * np.uint32(PAIR_COUNT) + self.a * np.uint32(OPERAND_COUNT) + self.b
 
     @classmethod
-    def from_index(cls, index: Integer[np.ndarray, " problem"]) -> Self:
+    def from_index(cls, index: Integer[np.ndarray, " problem"]) -> "Problems":
         """The problems at the given places of the domain (0 <= index < 200,000,000), BadInput outside."""
         if len(index) and not (index.min() >= 0 and index.max() < DOMAIN_SIZE):
             raise BadInput(f"a problem index is outside 0..{DOMAIN_SIZE - 1}")

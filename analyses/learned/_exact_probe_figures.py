@@ -121,7 +121,7 @@ def _places(name: str, places: pd.DataFrame) -> go.Figure:
 # what each row of the summary shows: legend, column of table `layers`, marker
 SERIES = (
     ("trained", "r2", {"color": BLUE, "symbol": "circle", "size": 9}),
-    ("untrained, same site", "untrained_r2", {"color": VERMILLION, "symbol": "circle-open", "size": 9}),
+    ("untrained, its best site", "untrained_best_r2", {"color": VERMILLION, "symbol": "circle-open", "size": 9}),
     ("embedding, same position", "embedding_r2", {"color": GREEN, "symbol": "diamond-open", "size": 9}),
     ("shuffled labels, same site", "shuffled_r2", {"color": GREY, "symbol": "x-thin-open", "size": 8}),
 )

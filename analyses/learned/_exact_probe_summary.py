@@ -25,17 +25,24 @@ BEFORE_ANSWER = POSITION_LABELS[OPERANDS_READ : SIGN_AT + 1]  # operands read, n
 PREDICTED_AT = {"thousands": "d4", "hundreds": "d3", "tens": "d2", "units": "d1"}  # a model predicts the next token
 EMBEDDING = "blocks.0.hook_resid_pre"
 WORDS = {PROBES[0]: "a and b read linearly, then the exact unit", PROBES[1]: "linear probe of the exact result"}
-CONTROL = "untrained model, same site"
+CONTROL = "untrained model, its own best site of the layer"
 
 
 def _best(rows: pd.DataFrame, group: list[str]) -> pd.DataFrame:
-    """Of each group and layer, the trained model's residual site with the highest `fit_r2`, beside its controls."""
+    """Of each group and layer, the trained model's residual site with the highest `fit_r2`, beside its controls.
+
+    The untrained model stands beside it twice: at that same site, and at its own best one, since a choice among sites
+    favours whoever makes it.
+    """
     rows = cast(pd.DataFrame, rows[rows["hook"].str.contains("resid")])
     trained = where(rows, model="trained", labels="true")
     best = trained.loc[trained.groupby([*group, "layer"], sort=False)["fit_r2"].idxmax()]
     best = best.drop(columns=["model", "labels"])
+    untrained = where(rows, model="untrained")
+    own_best = untrained.loc[untrained.groupby([*group, "layer"], sort=False)["fit_r2"].idxmax()]
     controls = (
-        ("untrained", where(rows, model="untrained"), ["hook", "position"]),
+        ("untrained", untrained, ["hook", "position"]),
+        ("untrained_best", own_best, ["layer"]),
         ("shuffled", where(rows, labels="shuffled"), ["hook", "position"]),
         ("embedding", where(trained, hook=EMBEDDING), ["position"]),
     )
@@ -95,7 +102,7 @@ def _probe(row: Mapping[Any, Any]) -> Finding:
         f"{row['checkpoint']}, {row['operator']}: {WORDS[row['probe']]}, at {row['hook']}, position {row['position']}: "
         f"variance explained on held-out problems {_controls(row)}"
     )
-    return Finding(text, row["r2"], row["low"], row["high"], row["n_score"], CONTROL, row["untrained_r2"])
+    return Finding(text, row["r2"], row["low"], row["high"], row["n_score"], CONTROL, row["untrained_best_r2"])
 
 
 def _hardest_place(row: Mapping[Any, Any]) -> Finding:
@@ -105,4 +112,4 @@ def _hardest_place(row: Mapping[Any, Any]) -> Finding:
         f"{row['position']}: variance explained on held-out problems {_controls(row)}; exactly right after rounding in "
         f"{row['exact_share']:.3f} of them"
     )
-    return Finding(text, row["r2"], row["low"], row["high"], row["n_score"], CONTROL, row["untrained_r2"])
+    return Finding(text, row["r2"], row["low"], row["high"], row["n_score"], CONTROL, row["untrained_best_r2"])

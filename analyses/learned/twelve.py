@@ -2,9 +2,9 @@
 
 Every checkpoint is evaluated again from its weights. A number is *outside* when, rounded as the published ones are, it
 is below the lowest or above the highest of the three published seeds of its shape, on the same split and operator. Were
-ours drawn from the same distribution as theirs, a number would be outside half the time at most: of four exchangeable
-draws, the fourth is an extreme with probability 2/4, less where rounded values tie, as sign accuracies of 0 do. So a
-share up to 0.5 is what agreement looks like. A seed's number is a name: nothing ties our seed 0 to the published one.
+ours drawn from the same distribution as theirs, a number would be outside half the time: of four exchangeable draws,
+the fourth is an extreme with probability 2/4. So a share near 0.5 is what agreement looks like; it counts only numbers
+in which the published seeds differ. A seed's number is a name: nothing ties our seed 0 to the published one.
 """
 
 import math
@@ -259,17 +259,24 @@ def _asked(scores: list[dict[str, Any]]) -> list[Finding]:
 
 
 def _outside(compared: list[dict[str, Any]]) -> list[Finding]:
-    """How many numbers are outside the published spread, beside what chance alone gives."""
-    n = len(compared)
-    outside = sum(row["side"] != "inside" for row in compared)
-    surely = sum(row["interval_outside_too"] for row in compared)
+    """How many numbers are outside the published spread, beside what chance alone gives.
+
+    Where the published seeds agree to the last decimal there is no spread to be inside of, and nothing is counted.
+    """
+    spread = [row for row in compared if row["published_lowest"] < row["published_highest"]]
+    if not (n := len(spread)):
+        return []
+    outside = sum(row["side"] != "inside" for row in spread)
+    surely = sum(row["interval_outside_too"] for row in spread)
     return [
         Finding(
             f"{outside} of {n} numbers are outside the spread of the published seeds, {surely} of them with their "
-            "whole 95% interval. They hang together (loss and accuracies, all and its operators): n is no sample size.",
+            "whole 95% interval; table `outside` names them. They hang together (loss and accuracies, all and its "
+            f"operators): n is no sample size. {len(compared) - n} more, of which the published seeds have one single "
+            "value, are not counted.",
             value=outside / n,
             n=n,
-            control="one more draw among the published three, at most",
+            control="one more draw among the published three",
             control_value=OUTSIDE_BY_CHANCE,
         )
     ]

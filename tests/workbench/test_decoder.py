@@ -207,5 +207,5 @@ def test_tokens_that_mean_nothing_are_refused(two_layers: Decoder, tokens: Tenso
 def test_a_loss_of_part_of_a_problem_and_an_unknown_return_are_refused(two_layers: Decoder) -> None:
     with pytest.raises(BadInput, match="16 tokens, found 15"):
         two_layers(two_layers.to_tokens("1+1")[:, :15], return_type="loss")
-    with pytest.raises(BadInput, match="return_type is 'perplexity'"):
+    with pytest.raises((BadInput, TypeError), match="perplexity"):  # the shape checker may come first
         two_layers("1+1", return_type="perplexity")  # type: ignore[arg-type]

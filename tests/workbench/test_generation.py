@@ -33,3 +33,11 @@ def test_generated_and_teacher_forced_sequences_are_right_together():
     asked = parse_all([f"{a}+{b}" for a in range(0, 9999, 97) for b in (0, 1, 5005)])
     right = (generation.generate(weights, SHAPE, asked).tokens == encode(asked)[:, 10:]).all(axis=1)
     assert (right == evaluation.run(weights, SHAPE, asked).sequence).all()
+
+
+def test_a_decoder_that_never_saw_a_sign_reads_none_of_its_own():
+    asked = parse_all(["1234-5678"])
+    for give in (True, False):
+        said = generation.generate(successor(), SHAPE, asked, give_sign=give, hide_sign=True).tokens[0].tolist()
+        assert said[1:] == [0, 1, 2, 3, 4]  # what follows "=" at the sign's place, whatever the sign would have been
+    assert said[0] == 0  # its own sign, what it says after "=", is reported all the same

@@ -141,7 +141,7 @@ class Export:
             raise BadInput(f"{path}: its token ids are not those of its problems; {RESTORE}")
 
 
-def read_export(folder: Path) -> Export:
+def read_export(folder: str | Path) -> Export:
     """The export in `folder`, its index checked; BadInput says which file, what was found and what was expected."""
     folder = Path(folder)
     index = read_index(folder)

@@ -69,14 +69,14 @@ def write_shards(
 @contextlib.contextmanager
 def _new_folder(folder: Path, overwrite: bool) -> Iterator[Path]:
     """A folder to write to, which takes the place of `folder` at the end, or disappears when the body raises."""
-    place, fresh = folder.resolve(), not folder.exists()
+    place = folder.resolve()
     partial, replaced = Path(f"{place}{PARTIAL}"), Path(f"{place}{REPLACED}")
     if Path.cwd().is_relative_to(place):
         raise BadInput(f"{folder} is the folder you are in, or above it; name a new one")
     for old in (partial, replaced):
         _refuse_other_files(old)
-    make_folder(folder)
-    held = [child.name for child in folder.iterdir()]
+    make_folder(place if place.exists() else place.parent)
+    held = [child.name for child in place.iterdir()] if place.exists() else []
     if held and not _is_export(folder, held):
         raise BadInput(f"{folder} holds files that are not an export's ({min(held)[:60]}); choose a new folder")
     if held and not overwrite:
@@ -87,8 +87,6 @@ def _new_folder(folder: Path, overwrite: bool) -> Iterator[Path]:
         yield partial
     except BaseException:
         remove_folder(partial)
-        if fresh:
-            folder.rmdir()
         raise
     if held:
         remove_folder(replaced)

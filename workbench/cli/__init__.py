@@ -35,7 +35,9 @@ def _top(
 
 def make_app(words: list[str]) -> typer.Typer:
     """The whole command line; an analysis is looked up only where `words` name it."""
-    app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, callback=_top)
+    app = typer.Typer(
+        pretty_exceptions_enable=False, no_args_is_help=True, add_completion=False, rich_markup_mode=None, callback=_top
+    )
     for group in GROUPS:
         importlib.import_module(f"workbench.cli.{group}").add_to(app)
     analyze.add_to(app, words)

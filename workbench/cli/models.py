@@ -165,9 +165,7 @@ def solve(
     one = checkpoint.read(path)
     weights, shape, hide = forward.tensors(one.weights), one.config.architecture, one.config.problems == "sign-hidden"
     exact = task.format_answers(asked.answers)[0]
-    given, own = (
-        generation.generate(weights, shape, asked, give_sign=give, hide_sign=hide and give) for give in (True, False)
-    )
+    given, own = (generation.generate(weights, shape, asked, give_sign=give, hide_sign=hide) for give in (True, False))
     answers = {
         key: {
             "text": "".join(task.CHARACTERS[token] for token in answer.tokens[0]),

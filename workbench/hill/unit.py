@@ -1,7 +1,5 @@
 """One exact unit: raw parameters, the constraint, a primitive. Enumerated (written down) or trained."""
 
-from typing import Self
-
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
@@ -40,7 +38,7 @@ class HillUnit(nn.Module):
         self.M_hat = nn.Parameter(M_hat.detach().clone(), requires_grad=trainable)
 
     @classmethod
-    def enumerated(cls, name: str, *, dtype: torch.dtype = torch.float64, trainable: bool = False) -> Self:
+    def enumerated(cls, name: str, *, dtype: torch.dtype = torch.float64, trainable: bool = False) -> "HillUnit":
         """The unit of an operation (`add`, `subtract`, ...), its weights exactly the selection in `dtype`, untrained.
 
         Enumeration is section 2.5 of the report. Raises BadInput for an unknown operation or a dtype without one of the

@@ -277,7 +277,7 @@ def test_a_variant_is_probed_on_its_own_problems_and_its_hidden_sign_is_hidden()
     assert [tuple(trace.x) for trace in sites.data] == [POSITION_LABELS[8:15]] * 12
     assert sites.data[0].y == ("L0 resid_pre", "L0 resid_mid", "L0 resid_post")
     assert (sites.layout.coloraxis.cmin, sites.layout.coloraxis.cmax) == (0, 1)
-    series = {"trained", "untrained, same site", "embedding, same position", "shuffled labels, same site"}
+    series = {"trained", "untrained, its best site", "embedding, same position", "shuffled labels, same site"}
     assert {trace.name for trace in result.figures["summary"].data} == series
     assert set(result.figures["summary"].data[0].y) == {"planted  L0", "hidden  L0"}
 
@@ -293,6 +293,7 @@ def test_the_best_site_is_chosen_on_the_fitting_half():
     (best,) = best_of_each_layer(pd.DataFrame(sites)).to_dict("records")
     assert (best["position"], best["r2"]) == ("=", 0.7)  # d4 is past the answer's first digit, 0.9 was not looked at
     assert (best["untrained_r2"], best["shuffled_r2"], best["embedding_r2"]) == (0.1, -0.1, 0.3)
+    assert best["untrained_best_r2"] == 0.2  # at s, which the untrained model's own fitting half prefers
 
 
 def test_bad_input_is_named():
