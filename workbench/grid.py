@@ -5,7 +5,6 @@ What is complete is skipped, what is unfinished continues, and a run that fails 
 
 import collections
 import contextlib
-import fcntl
 import json
 import os
 import queue
@@ -15,17 +14,18 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, Protocol
 
 from workbench import checkpoint
 from workbench.errors import BadInput
-from workbench.files import make_folder, remove_folder
+from workbench.files import remove_folder
+from workbench.lock import hold
 from workbench.recipe import RunConfig
 
-LOCK = ".grid.lock"
+BUSY = "another grid or sweep is writing there; wait for it, stop it, or choose another --out"
 SECONDS_TO_STOP = 5.0
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -84,7 +84,7 @@ def run_all(runs: Mapping[str, RunConfig], folder: Path, *, jobs: int, watcher: 
         ended[result.name] = result
         watcher.ended(result)
 
-    with hold(make_folder(folder)) as lock:
+    with hold(folder, BUSY) as lock:
         waiting: collections.deque[str] = collections.deque()
         for name, config in runs.items():
             if (found := _already_there(config, folder / name)) is None:
@@ -118,43 +118,6 @@ def _already_there(config: RunConfig, folder: Path) -> Ended | None:
     except BadInput as error:
         return Ended(folder.name, "failed", str(error))
     return Ended(folder.name, "failed", f"{folder}: finished under another configuration; choose another --out")
-
-
-@contextlib.contextmanager
-def hold(folder: Path, patience: float = 3.0) -> Iterator[int]:
-    """Hold a folder alone, through a lock file removed at the end; yields its descriptor.
-
-    Workers inherit the descriptor, so the lock outlives a killed executor until its last worker has stopped. Raises
-    BadInput when another process holds the folder for longer than `patience` seconds.
-    """
-    path, deadline = folder / LOCK, time.monotonic() + patience
-    while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_at(path, handle):
-                break
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                os.close(handle)
-                raise BadInput(
-                    f"{folder}: another grid or sweep is writing there; wait for it, stop it, or choose another --out"
-                ) from None
-            time.sleep(0.1)
-        os.close(handle)
-    try:
-        yield handle
-    finally:
-        path.unlink(missing_ok=True)
-        os.close(handle)
-
-
-def _is_at(path: Path, handle: int) -> bool:
-    """Whether the open file is still the one at `path`: its last holder may have removed it meanwhile."""
-    try:
-        return os.path.samestat(os.fstat(handle), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 class _Workers:

@@ -23,6 +23,7 @@ from workbench.engine import plain
 from workbench.errors import BadInput, RunFailed
 from workbench.files import make_folder, move_folder, remove_folder, write_atomic
 from workbench.initialise import initial_weights
+from workbench.lock import hold
 from workbench.recipe import Recipe, RunConfig
 from workbench.run_state import RunState
 from workbench.splits import Splits
@@ -30,6 +31,7 @@ from workbench.task import encode
 
 OnStep = Callable[[int, float], None]  # (steps done, loss of the last one)
 
+BUSY = "another process is training this run; wait for it, or stop it"
 RULE = "lowest validation loss, the earlier step on a tie"
 
 
@@ -139,7 +141,9 @@ def train(config: RunConfig, folder: Path, *, resume: bool = False, on_step: OnS
         raise BadInput(f"{partial}: an unfinished run; add --resume to continue it, or remove the folder")
     if config.device.startswith("cuda") and int(config.device[5:] or 0) >= torch.cuda.device_count():
         raise BadInput(f"no device {config.device!r} here: torch sees {torch.cuda.device_count()} of CUDA; use cpu")
-    with _threads(config.threads):
+    with hold(partial, BUSY), _threads(config.threads):
+        if folder.exists():  # that process has finished it meanwhile
+            return _already_there(config, folder, resume)
         run = _Run(config, _begin(config, partial))
         try:
             _continue(run, partial, on_step)
@@ -160,8 +164,7 @@ def _already_there(config: RunConfig, folder: Path, resume: bool) -> Path:
 
 def _begin(config: RunConfig, partial: Path) -> RunState:
     """The state to continue from: what was saved, or the initial weights."""
-    make_folder(partial.parent)
-    if partial.exists() and (partial / checkpoint.CONFIG).exists():
+    if (partial / checkpoint.CONFIG).exists():
         found, versions, _ = checkpoint.read_config(partial)
         if found != config:
             raise BadInput(f"{partial}: begun under another configuration; remove the folder or choose another --out")
@@ -172,7 +175,6 @@ def _begin(config: RunConfig, partial: Path) -> RunState:
             )
         if (partial / checkpoint.STATE).exists():
             return run_state.load(partial, config)
-    make_folder(partial)
     write_atomic(partial / checkpoint.CONFIG, checkpoint.config_bytes(config, library_versions(), None))
     return RunState(weights=initial_weights(config.architecture, config.recipe.init, config.seed))
 

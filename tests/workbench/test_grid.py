@@ -13,6 +13,7 @@ import pytest
 from workbench import checkpoint, grid, run_state, training
 from workbench.errors import BadInput
 from workbench.grid import Ended
+from workbench.lock import LOCK, hold
 from workbench.recipe import Architecture, Recipe, RunConfig
 
 RECIPE = Recipe(steps=6, warmup_steps=2, batch_size=64, validation_every=3)
@@ -91,7 +92,7 @@ def test_progress_and_ends_are_watched(finished: tuple[Path, list[Ended], Watch]
 
 
 def test_nothing_is_left_of_the_lock(finished: tuple[Path, list[Ended], Watch]) -> None:
-    assert not (finished[0] / grid.LOCK).exists()
+    assert not (finished[0] / LOCK).exists()
 
 
 def test_a_run_is_the_same_bytes_as_trained_alone(finished: tuple[Path, list[Ended], Watch], tmp_path: Path) -> None:
@@ -164,10 +165,10 @@ def test_a_killed_grid_leaves_no_orphan_and_continues_to_the_same_bytes(tmp_path
         while not is_stopped(worker):
             time.sleep(0.02)
         executor.send_signal(signal.SIGKILL)
-    with pytest.raises(BadInput, match="another grid"), grid.hold(tmp_path, patience=0.2):
+    with pytest.raises(BadInput, match="another grid"), hold(tmp_path, grid.BUSY, patience=0.2):
         pytest.fail("held although the worker has not stopped")
     os.kill(worker, signal.SIGCONT)
-    with grid.hold(tmp_path, patience=60):
+    with hold(tmp_path, grid.BUSY, patience=60):
         left = run_state.load(state.parent, config)
         assert 0 < left.step < 160
     watch = Watch()
@@ -203,7 +204,7 @@ def test_an_interrupt_stops_the_workers_and_frees_the_folder(
     with pytest.raises(KeyboardInterrupt):
         grid.run_all({"run": endless}, tmp_path, jobs=1, watcher=Interrupt())
     assert [process.returncode for process in workers] == [-signal.SIGTERM]
-    assert not (tmp_path / grid.LOCK).exists()
+    assert not (tmp_path / LOCK).exists()
     assert (tmp_path / "run.partial").is_dir()
 
 
@@ -215,18 +216,8 @@ def test_a_worker_that_cannot_start_is_a_failure_with_its_last_words(tmp_path: P
 
 
 def test_one_folder_has_one_grid_at_a_time(tmp_path: Path) -> None:
-    with grid.hold(tmp_path):
-        with pytest.raises(BadInput, match="another grid or sweep is writing there"), grid.hold(tmp_path, patience=0):
-            pytest.fail("held twice")
-        assert (tmp_path / grid.LOCK).exists()
-    assert not (tmp_path / grid.LOCK).exists()
-
-
-def test_a_lock_file_that_nobody_holds_is_no_obstacle(tmp_path: Path) -> None:
-    (tmp_path / grid.LOCK).touch()
-    with grid.hold(tmp_path, patience=0):
-        pass
-    assert not (tmp_path / grid.LOCK).exists()
+    with hold(tmp_path, grid.BUSY), pytest.raises(BadInput, match="another grid or sweep is writing there"):
+        grid.run_all({"run": TINY}, tmp_path, jobs=1)
 
 
 def test_bad_input_is_refused_before_anything_runs(tmp_path: Path, workers: list[object]) -> None:

@@ -1,6 +1,7 @@
 """A run is a pure function of its configuration: same bytes, interrupted anywhere or not."""
 
 import dataclasses
+import functools
 import hashlib
 import json
 import math
@@ -272,3 +273,14 @@ def test_threads_are_put_back(short_run, short_config, tmp_path):
     training.train(config, tmp_path / "run", on_step=lambda step, loss: seen.append(torch.get_num_threads()))
     assert seen == [2]
     assert torch.get_num_threads() == before
+
+
+def test_two_processes_do_not_train_one_run(short_config, tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "hold", functools.partial(training.hold, patience=0))
+
+    def again(step, loss):
+        with pytest.raises(BadInput, match="another process is training this run"):
+            training.train(short_config, tmp_path / "run", resume=True)
+
+    training.train(short_config, tmp_path / "run", on_step=again)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
