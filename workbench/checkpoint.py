@@ -183,7 +183,9 @@ def find(folder: Path) -> tuple[list[Path], list[Path]]:
     """(finished, unfinished) runs that are direct children of `folder`; BadInput when it is none or has neither."""
     folder = Path(folder)
     if not folder.is_dir():
-        raise BadInput(f"{folder}: no such folder")
+        raise BadInput(f"{folder}: {'a file, not a folder' if folder.exists() else 'no such folder'}")
+    if (folder / CONFIG).is_file():
+        raise BadInput(f"{folder}: is itself a checkpoint; name the folder it lies in, {folder.parent}")
     children = sorted(child for child in folder.iterdir() if (child / CONFIG).is_file())
     finished = [child for child in children if not child.name.endswith(PARTIAL)]
     unfinished = [child for child in children if child.name.endswith(PARTIAL)]

@@ -58,8 +58,9 @@ def make_folder(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        blocking = next(part for part in [folder, *folder.parents] if part.exists() and not part.is_dir())
-        raise BadInput(f"cannot create the folder {folder}: {blocking} is a file; choose another path") from None
+        files = [part for part in [folder, *folder.parents] if part.exists() and not part.is_dir()]
+        blocking = f"{files[0]} is a file" if files else "a link to nothing is in the way"
+        raise BadInput(f"cannot create the folder {folder}: {blocking}; choose another path") from None
     return folder
 
 

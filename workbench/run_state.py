@@ -1,5 +1,6 @@
 """The state of an unfinished run: one safetensors file, replaced atomically at every save."""
 
+import hashlib
 import json
 import math
 from dataclasses import dataclass, field
@@ -42,10 +43,17 @@ class RunState:
 def save(state: RunState, partial: Path) -> None:
     """Replace the saved state in `partial`; a process killed meanwhile leaves the former one."""
     tensors = {f"{part}/{name}": t.contiguous() for part in PARTS for name, t in getattr(state, part).items()}
-    progress = {key: getattr(state, key) for key in ("step", "best_step", "validations", "curve")}
-    write_atomic(
-        partial / checkpoint.STATE, safetensors.torch.save(tensors, metadata={"progress": json.dumps(progress)})
-    )
+    progress = json.dumps({key: getattr(state, key) for key in ("step", "best_step", "validations", "curve")})
+    metadata = {"progress": progress, "sha256": _digest(tensors, progress)}
+    write_atomic(partial / checkpoint.STATE, safetensors.torch.save(tensors, metadata=metadata))
+
+
+def _digest(tensors: Named, progress: str) -> str:
+    """sha256 of everything that is saved, so that a damaged state is not continued."""
+    digest = hashlib.sha256(progress.encode())
+    for name in sorted(tensors):
+        digest.update(name.encode() + tensors[name].numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _records_fit(state: RunState) -> bool:
@@ -60,8 +68,11 @@ def load(partial: Path, config: RunConfig) -> RunState:
     path = partial / checkpoint.STATE
     try:
         with safe_open(path, framework="pt") as file:
-            progress = json.loads((file.metadata() or {})["progress"])
+            metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+        if _digest(tensors, metadata["progress"]) != metadata["sha256"]:
+            raise ValueError("it was damaged: its sha256 differs")
+        progress = json.loads(metadata["progress"])
         parts = {part: {name: tensors.pop(f"{part}/{name}") for name in config.architecture.shapes} for part in PARTS}
         state = RunState(**parts, **progress)
         consistent = not tensors and 1 <= state.step <= config.recipe.steps and _records_fit(state)

@@ -34,7 +34,9 @@ FEWEST, MOST = 1_000, 100_000
 class Options:
     """Options of `exact-probe`."""
 
-    problems: int = knob(20_000, "problems drawn: readouts are fitted on the first half and scored on the second")
+    problems: int = knob(
+        20_000, "problems drawn, 1,000 to 100,000: readouts are fitted on the first half, scored on the second"
+    )
     seed: int = knob(0, "seed of the problems, of the shuffled labels and of the bootstrap")
     full: bool = knob(False, "also positions before the operands are read, and what attention and MLP write")
 

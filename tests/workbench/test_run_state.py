@@ -60,3 +60,15 @@ def test_a_damaged_state_is_refused_and_says_what_to_do(tmp_path, damage):
         path.write_bytes(b"\x80\x02}q\x00.")
     with pytest.raises(BadInput, match="remove .* and train again"):
         run_state.load(tmp_path, CONFIG)
+
+
+def test_a_flipped_bit_is_noticed_wherever_it_is(tmp_path):
+    run_state.save(some_state(), tmp_path)
+    path = tmp_path / "state.safetensors"
+    raw = path.read_bytes()
+    for place in (len(raw) // 3, len(raw) // 2, len(raw) - 1, raw.index(b"best_step") + 14):
+        damaged = bytearray(raw)
+        damaged[place] ^= 1
+        path.write_bytes(damaged)
+        with pytest.raises(BadInput, match="remove .* and train again"):
+            run_state.load(tmp_path, CONFIG)

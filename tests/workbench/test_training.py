@@ -156,7 +156,9 @@ def test_sigkill_at_a_random_step_then_resume_gives_the_same_bytes(longer, tmp_p
     assert process.returncode == -signal.SIGKILL
     resumed = run_state.load(checkpoint.partial_folder(folder), LONGER).step
     assert 0 < resumed < LONGER.recipe.steps  # strictly inside: the resumed part does real work
-    training.train(LONGER, folder, resume=True)
+    done = []
+    training.train(LONGER, folder, resume=True, on_step=lambda step, loss: done.append(step))
+    assert done[0] == resumed + 1  # it continued, and did not start again
     assert sha256(folder) == sha256(longer)
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from workbench.activations.layout import INDEX, KIND, PROBLEMS, SHARD_FILE, Index, Shard
 from workbench.errors import BadInput
 from workbench.files import json_bytes, make_folder, move_folder, read_json, remove_folder, write_atomic
+from workbench.lock import LOCK, hold
 
 PARTIAL, REPLACED = ".partial", ".replaced"
 Rows = dict[str, Tensor]  # the tensors of consecutive problems
@@ -81,18 +82,21 @@ def _new_folder(folder: Path, overwrite: bool) -> Iterator[Path]:
         raise BadInput(f"{folder} holds files that are not an export's ({min(held)[:60]}); choose a new folder")
     if held and not overwrite:
         raise BadInput(f"{folder} already holds an export; choose a new folder, or replace it with --overwrite")
-    try:
-        remove_folder(partial)
-        partial.mkdir()
-        yield partial
-    except BaseException:
-        remove_folder(partial)
-        raise
-    if held:
+    with hold(partial, "another export is writing there; wait for it, or choose another --out", patience=1.0):
+        try:
+            for old in partial.iterdir():
+                if old.name != LOCK:
+                    old.unlink()
+            yield partial
+        except BaseException:
+            remove_folder(partial)
+            raise
+        (partial / LOCK).unlink()
+        if held:
+            remove_folder(replaced)
+            place.rename(replaced)
+        move_folder(partial, place)
         remove_folder(replaced)
-        place.rename(replaced)
-    move_folder(partial, place)
-    remove_folder(replaced)
 
 
 def _refuse_other_files(folder: Path) -> None:
@@ -103,7 +107,7 @@ def _refuse_other_files(folder: Path) -> None:
     names = [child.name for child in folder.iterdir()] if folder.exists() else []
     for name in names:
         part = name.removeprefix(".").removesuffix(".writing")
-        if part != INDEX and not SHARD_FILE.fullmatch(part):
+        if name != LOCK and part != INDEX and not SHARD_FILE.fullmatch(part):
             raise BadInput(
                 f"{folder} is in the way, and holds {name[:60]}, which is not of an export; choose another --out"
             )

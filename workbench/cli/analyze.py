@@ -76,6 +76,17 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+def _refuse_other_results(folder: Path, name: str) -> None:
+    """Raise BadInput, before the work, when `folder` holds anything but an earlier result of this analysis."""
+    from workbench.files import read_json
+
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return
+    index = folder / "result.json"
+    if not index.is_file() or read_json(index).get("analysis") != name:
+        raise BadInput(f"{folder}: holds other files than a result of {name}; choose another --out")
+
+
 def _command(one: Analysis) -> Any:
     """The command of one analysis, with flags made from its options."""
 
@@ -83,6 +94,7 @@ def _command(one: Analysis) -> Any:
         from workbench import analysis
 
         folder = out or Path("results") / one.name
+        _refuse_other_results(folder, one.name)
         options = build(one.options, flags)
         inputs, names = _load(one, paths or [])
         result = one.function(inputs, options)

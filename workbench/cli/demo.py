@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from workbench.cli.output import say
-from workbench.errors import BadInput, RunFailed
+from workbench.errors import BadInput
 
 DEMO_STEPS = 300
 PROBED = "arithmetic-relu-2layer-seed0"
@@ -49,8 +49,8 @@ def demo(
         raise BadInput(f"{out}: exists already; choose another --out, or remove the folder")
     for headline, words in _commands(checkpoints, out).items():
         say(f"\n== {headline}\n$ workbench {' '.join(words)}")
-        if code := run(words):
-            raise RunFailed(f"the step `workbench {words[0]}` ended with exit code {code}")
+        if code := run(words):  # it has said why
+            raise typer.Exit(code)
     say("\n== Numbers (value, 95% interval)")
     for result in sorted(out.glob("*/result.json")):
         say(f"{result.parent.name}:")

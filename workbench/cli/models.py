@@ -1,5 +1,6 @@
 """`workbench list`, `evaluate` and `solve`: what trained decoders are and what they answer."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -129,6 +130,8 @@ def evaluate(
         for name, batch in (asked or {name: getattr(splits, name) for name in names}).items():
             outcome = evaluation.run(weights, config.architecture, batch, config.problems)
             groups = [("all", evaluation.score(outcome))]
+            if not math.isfinite(groups[0][1].loss):
+                raise BadInput(f"{one.name}: its logits overflow float32, so it has no accuracy; restore its weights")
             groups += [(group, score) for _, group, score in evaluation.by_category(outcome, batch, (by,))]
             rows += [{"model": one.name, "on": name, "group": group, **score.row()} for group, score in groups]
     if as_json:
@@ -160,12 +163,16 @@ def solve(
     from workbench import task
 
     asked = task.parse(problem)
+    import numpy as np
+
     from workbench import checkpoint, forward, generation
 
     one = checkpoint.read(path)
     weights, shape, hide = forward.tensors(one.weights), one.config.architecture, one.config.problems == "sign-hidden"
     exact = task.format_answers(asked.answers)[0]
     given, own = (generation.generate(weights, shape, asked, give_sign=give, hide_sign=hide) for give in (True, False))
+    if not (np.isfinite(given.probabilities).all() and np.isfinite(own.probabilities).all()):
+        raise BadInput(f"{one.name}: its logits overflow float32, so it has no answer; restore its weights")
     answers = {
         key: {
             "text": "".join(task.CHARACTERS[token] for token in answer.tokens[0]),

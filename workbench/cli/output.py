@@ -35,8 +35,9 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
         table.add_column(column, justify="right" if numeric else "left", no_wrap=True)
     for row in cells:
         table.add_row(*row)
-    terminal = sys.stdout.isatty()
-    console = Console(file=sys.stdout, highlight=False, markup=False, width=None if terminal else 200)
+    console = Console(file=sys.stdout, highlight=False, markup=False)
+    whole = console.measure(table, options=console.options.update(width=1000)).maximum
+    console.width = max(console.width, whole)  # a narrow terminal folds the lines; no column is cut
     console.print(table)
 
 

@@ -7,6 +7,7 @@ import typer
 
 from workbench.cli.flags import build, with_flags
 from workbench.cli.output import note, print_json, progress, say
+from workbench.errors import BadInput
 from workbench.recipe import Architecture, Recipe, RunConfig
 
 Out = Annotated[
@@ -28,7 +29,9 @@ def train(
     The run is saved at every validation. Interrupted or killed, it continues with --resume.
     """
     config = build(RunConfig, flags, architecture=build(Architecture, flags), recipe=build(Recipe, flags))
-    folder = out / (name or config.name)
+    if name is not None and (name != Path(name).name or name.startswith(".") or name.endswith(".partial")):
+        raise BadInput(f"--name {name[:60]!r} is not the name of a folder for a finished run; leave out / and .partial")
+    folder = out / (config.name if name is None else name)
     total = config.recipe.steps
     from workbench import checkpoint, training
 

@@ -146,7 +146,7 @@ def test_a_killed_export_does_not_read_and_the_next_one_clears_it(exported, tmp_
     out = tmp_path / "out"
     assert stopped_by("kill", folder, out).returncode == -signal.SIGKILL
     partial = tmp_path / "out.partial"
-    assert names(partial) == ["shard-00000.safetensors", "shard-00001.safetensors"]
+    assert names(partial) == [".lock", "shard-00000.safetensors", "shard-00001.safetensors"]
     with pytest.raises(BadInput, match="no such folder"):
         read_export(out)
     with pytest.raises(BadInput, match="their export was stopped"):

@@ -1,13 +1,16 @@
 """The command line as a whole: bad input is one line and exit code 2."""
 
 import errno
+import hashlib
 import os
 import shutil
 
+import numpy as np
 import pytest
 
-from workbench import files
+from workbench import checkpoint, files
 from workbench.cli import output, run
+from workbench.lock import hold
 
 
 def one_error_line(capsys) -> str:
@@ -158,3 +161,52 @@ def test_further_commands_join_through_the_entry_point_group(monkeypatch, capsys
     monkeypatch.setattr(importlib.metadata, "entry_points", with_extra)
     assert run(["extra"]) == 0
     assert capsys.readouterr().out == "hello\n"
+
+
+def test_two_exports_do_not_write_one_folder(short_run, tmp_path, capsys):
+    words = ["export", str(short_run), "--hooks", "hook_embed", "--problems", "3", "--out", str(tmp_path / "out")]
+    with hold(tmp_path / "out.partial", "busy"):
+        assert run(words) == 2
+        assert "another export is writing there" in one_error_line(capsys)
+    assert run(words) == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["index.json", "shard-00000.safetensors"]
+
+
+def test_an_output_path_that_is_a_link_to_nothing(short_run, tmp_path, capsys):
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    out = str(tmp_path / "link" / "deeper")
+    assert run(["train", "--steps", "1", "--out", out]) == 2
+    assert "a link to nothing is in the way" in one_error_line(capsys)
+
+
+def test_weights_that_overflow_have_no_answer(short_run, tmp_path, capsys):
+    copy = shutil.copytree(short_run, tmp_path / "copy")
+    one = checkpoint.read(copy)
+    raw = checkpoint.weight_bytes({name: w * np.float32(1e30) for name, w in one.weights.items()})
+    (copy / "model.safetensors").write_bytes(raw)
+    sha256 = hashlib.sha256(raw).hexdigest()
+    (copy / "config.json").write_bytes(checkpoint.config_bytes(one.config, one.versions, sha256))
+    for words in (["solve", str(copy), "1+1", "--json"], ["evaluate", str(copy), "--split", "test"]):
+        assert run(words) == 2
+        assert "overflow float32" in one_error_line(capsys)
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "", "x.partial", ".hidden"])
+def test_the_name_of_a_run_stays_in_its_folder(tmp_path, capsys, name):
+    assert run(["train", "--steps", "1", "--out", str(tmp_path / "out"), "--name", name]) == 2
+    assert "is not the name of a folder" in one_error_line(capsys)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_analysis_leaves_other_files_alone(short_run, tmp_path, capsys):
+    for held in (short_run, tmp_path):
+        (tmp_path / "notes.txt").write_text("mine")
+        assert run(["analyze", "exact-probe", str(short_run), "--out", str(held)]) == 2
+        assert "holds other files than a result of exact-probe" in one_error_line(capsys)
+
+
+def test_a_checkpoint_and_a_file_given_as_a_folder_are_named_for_what_they_are(short_run, capsys):
+    assert run(["list", str(short_run)]) == 2
+    assert "is itself a checkpoint" in one_error_line(capsys)
+    assert run(["list", str(short_run / "config.json")]) == 2
+    assert "a file, not a folder" in one_error_line(capsys)

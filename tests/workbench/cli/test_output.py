@@ -39,3 +39,10 @@ def test_progress_shows_count_rate_and_eta_in_a_terminal(capsys, monkeypatch):
         update(10, "done it")
     text = capsys.readouterr().err
     assert "work" in text and "10/10" in text and "ETA" in text
+
+
+def test_a_narrow_terminal_cuts_no_column(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    output.print_table("Title", ("name", "value"), [("arithmetic-relu-1layer-seed0", "0.9754 (0.9707 to 0.9793)")])
+    text = capsys.readouterr().out
+    assert "arithmetic-relu-1layer-seed0" in text and "0.9754 (0.9707 to 0.9793)" in text
