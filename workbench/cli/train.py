@@ -29,7 +29,7 @@ def train(
     The run is saved at every validation. Interrupted or killed, it continues with --resume.
     """
     config = build(RunConfig, flags, architecture=build(Architecture, flags), recipe=build(Recipe, flags))
-    if name is not None and (name != Path(name).name or name.startswith(".") or name.endswith(".partial")):
+    if name is not None and (not name or name != Path(name).name or name.startswith(".") or name.endswith(".partial")):
         raise BadInput(f"--name {name[:60]!r} is not the name of a folder for a finished run; leave out / and .partial")
     folder = out / (config.name if name is None else name)
     total = config.recipe.steps
