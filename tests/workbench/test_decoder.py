@@ -1,6 +1,5 @@
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,19 +15,8 @@ from workbench.initialise import initial_weights
 from workbench.recipe import Architecture, Recipe, RunConfig
 from workbench.task import Problems, encode
 
-SHAPES = [Architecture(mlp=mlp, n_layers=n) for mlp in ("relu", "bilinear") for n in (1, 2)]
 PARAMETERS = {("relu", 1): 9_536, ("relu", 2): 17_728, ("bilinear", 1): 11_584, ("bilinear", 2): 21_824}
 TEXTS = ["1234+0567", "0123-0456", "9999+9999"]
-
-
-@pytest.fixture(params=SHAPES, ids=lambda shape: f"{shape.mlp}-{shape.n_layers}")
-def model(request: Any) -> Decoder:
-    return Decoder.untrained(request.param, "fan-in", 0)
-
-
-@pytest.fixture
-def two_layers() -> Decoder:
-    return Decoder.untrained(Architecture(n_layers=2), "fan-in", 0)
 
 
 def weights_of(model: Decoder) -> dict[str, Tensor]:

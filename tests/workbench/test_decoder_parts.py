@@ -1,5 +1,4 @@
 import copy
-from typing import Any
 
 import pytest
 import torch
@@ -7,18 +6,6 @@ from transformer_lens import FactoredMatrix
 
 from workbench.decoder import Decoder
 from workbench.recipe import Architecture
-
-SHAPES = [Architecture(mlp=mlp, n_layers=n) for mlp in ("relu", "bilinear") for n in (1, 2)]
-
-
-@pytest.fixture(params=SHAPES, ids=lambda shape: f"{shape.mlp}-{shape.n_layers}")
-def model(request: Any) -> Decoder:
-    return Decoder.untrained(request.param, "fan-in", 0)
-
-
-@pytest.fixture
-def two_layers() -> Decoder:
-    return Decoder.untrained(Architecture(n_layers=2), "fan-in", 0)
 
 
 def test_the_stacked_weights_are_the_layers_weights(model: Decoder) -> None:

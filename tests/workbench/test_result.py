@@ -106,8 +106,6 @@ def test_row_numbers_and_the_dtype_of_text_carry_no_meaning():
 )
 def test_a_column_that_csv_cannot_give_back_is_refused(values):
     table = pd.DataFrame({"ok": [1, 2], "odd": pd.Series(values, dtype=None if hasattr(values, "dtype") else object)})
-    if table["odd"].dtype.kind == "f" and table["odd"].dtype != np.float16:
-        pytest.skip("pandas made it a column of floats")
     with pytest.raises(TypeError, match="table t, column odd"):
         Result({"t": table}, {}, [])
 
