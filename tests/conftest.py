@@ -23,6 +23,8 @@ def write_run() -> WriteRun:
     """
 
     def write(folder: Path, config: RunConfig, losses: Mapping[int, float], stopped: str | None = None) -> Path:
+        if config.engine == "auto":  # which no run on disk says
+            config = dataclasses.replace(config, engine="plain")
         best = min(losses, key=lambda step: losses[step], default=None)
         rows = [{"step": step, "kept": step == best, "loss": loss} for step, loss in losses.items()]
         selection = {"rule": "lowest validation loss", "kept_step": best} | ({"stopped": stopped} if stopped else {})

@@ -22,14 +22,15 @@ def _table(results: dict[str, dict[str, Any]]) -> list[str]:
     return lines
 
 
-def card(config: RunConfig, history: dict[str, Any], sha256: str) -> str:
-    """README.md of a checkpoint, in Markdown; a function of the run alone."""
+def card(config: RunConfig, history: dict[str, Any], sha256: str, name: str) -> str:
+    """README.md of the checkpoint in a folder called `name`, in Markdown; a function of the run and that name alone."""
     shape, recipe = config.architecture, config.recipe
     formula = "W_out[(W_gate x) * (W_in x)]" if shape.mlp == "bilinear" else "W_out ReLU(W_in x)"
     kept = history["selection"]["kept_step"]
+    threads = "thread" if config.threads == 1 else "threads"
     sign = "hidden" if config.problems == "sign-hidden" else "given"
     lines = [
-        f"# {config.name}",
+        f"# {name}",
         "",
         f"A {shape.n_layers}-layer decoder without bias or normalisation, {shape.mlp} MLP `{formula}`, "
         f"{shape.n_params:,} parameters, trained on 4-digit addition and subtraction with a signed answer "
@@ -38,7 +39,7 @@ def card(config: RunConfig, history: dict[str, Any], sha256: str) -> str:
         f"AdamW, peak rate {recipe.lr:g}, {recipe.warmup_steps} warm-up steps then cosine to 0, {recipe.steps:,} steps "
         f"of {recipe.batch_size:,}, weight decay {recipe.weight_decay:g}, gradient clip {recipe.grad_clip:g}; initial "
         f"weights `{recipe.init}` from seed {config.seed}; data seed {config.data_seed}; engine `{config.engine}`, "
-        f"{config.device}, {config.threads} thread. Kept: step {kept:,}, the {history['selection']['rule']}.",
+        f"{config.device}, {config.threads} {threads}. Kept: step {kept:,}, the {history['selection']['rule']}.",
         "",
         *_table(history["results"]),
         "",
@@ -47,7 +48,7 @@ def card(config: RunConfig, history: dict[str, Any], sha256: str) -> str:
         "",
         "```python",
         "from workbench.decoder import Decoder",
-        f'model, config = Decoder.from_directory("checkpoints/{config.name}")',
+        f'model, config = Decoder.from_directory("checkpoints/{name}")',
         "```",
         "",
         "Token ids: digits are themselves, `+` 10, `-` 11, `=` 12. Compare token ids before using these activations "

@@ -83,7 +83,10 @@ def read_config(folder: Path) -> tuple[RunConfig, dict[str, str], str | None]:
     if sha256 is not None and not (isinstance(sha256, str) and len(sha256) == 64):
         raise BadInput(f"{path}: weights_sha256 is not 64 hexadecimal digits; restore the file from its source")
     try:
-        return RunConfig.from_dict(values), versions, sha256
+        config = RunConfig.from_dict(values)
+        if config.engine == "auto":
+            raise BadInput("engine is 'auto', expected the one that ran")
+        return config, versions, sha256
     except BadInput as error:
         raise BadInput(f"{path}: {error}; restore the file from its source") from None
 

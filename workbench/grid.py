@@ -112,7 +112,7 @@ def _already_there(config: RunConfig, folder: Path) -> Ended | None:
     if not folder.is_dir():
         return Ended(folder.name, "failed", f"{folder}: a file is in the way; move it, or choose another --out")
     try:
-        if checkpoint.read(folder).config == config:
+        if config.accepts(checkpoint.read(folder).config):
             remove_folder(checkpoint.partial_folder(folder))  # of a run killed between its last two acts
             return Ended(folder.name, "complete")
     except BadInput as error:

@@ -18,7 +18,7 @@ SCHEMA = 1
 Mlp = Literal["relu", "bilinear"]
 Variant = Literal["all", "ordered", "subtraction", "addition", "sign-hidden"]
 Init = Literal["transformer-lens", "half", "gpt2", "fan-in"]
-Engine = Literal["plain"]
+Engine = Literal["auto", "plain", "eager", "compiled", "native"]
 
 
 def knob(default: Any, help: str) -> Any:
@@ -140,7 +140,11 @@ class RunConfig:
     problems: Variant = knob("all", "task variant: all, ordered (a >= b), subtraction, addition, sign-hidden")
     seed: int = knob(0, "seed of the initial weights")
     data_seed: int = knob(1234, "seed of the one draw that gives training, validation and test problems")
-    engine: Engine = knob("plain", "how a training step is computed")
+    engine: Engine = knob(
+        "auto",
+        "how a training step is computed: plain (every position, the oracle), eager (batch innermost), compiled (that, "
+        "through torch's compiler), native (hand-written kernels), or auto: the fastest that runs here, stored by name",
+    )
     device: str = knob("cpu", "where a step is computed: cpu, or cuda[:n]")
     threads: int = knob(1, "threads of the run; part of the configuration because sums depend on it")
 
@@ -156,6 +160,11 @@ class RunConfig:
         """The checkpoint's folder name, e.g. `arithmetic-relu-2layer-seed0`; a variant is named in it."""
         variant = "" if self.problems == "all" else f"-{self.problems}"
         return f"arithmetic-{self.architecture.mlp}-{self.architecture.n_layers}layer{variant}-seed{self.seed}"
+
+    def accepts(self, stored: "RunConfig") -> bool:
+        """Whether a stored run is this one; `auto` accepts whichever engine ran."""
+        engine = stored.engine if self.engine == "auto" else self.engine
+        return dataclasses.replace(self, engine=engine) == stored
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as stored in config.json."""
@@ -184,7 +193,7 @@ def build(kind: type, values: Any, where: str) -> Any:
     return kind(**values)
 
 
-def twelve(recipe: Recipe | None = None, engine: Engine = "plain") -> list[RunConfig]:
+def twelve(recipe: Recipe | None = None, engine: Engine = "auto") -> list[RunConfig]:
     """The grid {relu, bilinear} x {1, 2} layers x seeds {0, 1, 2}, relu first, then layers, then seed."""
     return [
         RunConfig(Architecture(mlp=mlp, n_layers=n_layers), recipe or Recipe(), seed=seed, engine=engine)

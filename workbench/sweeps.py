@@ -167,6 +167,6 @@ def read_sweep(folder: Path, sweep: Callable[[int], dict[str, RunConfig]], comma
     if len(lengths) > 1:
         raise BadInput(f"{folder}: runs of {lengths[0]} and of {lengths[-1]} steps; sweep again into another folder")
     for name, config in sweep(lengths[0]).items():
-        if courses[name].config != config:
+        if not config.accepts(courses[name].config):
             raise BadInput(f"{folder / name}: not the run of {command} that its name says; sweep again elsewhere")
     return courses

@@ -19,11 +19,12 @@ from torch import Tensor
 import workbench
 from workbench import checkpoint, evaluation, run_state
 from workbench.card import card
-from workbench.engine import plain
+from workbench.engine import choice
 from workbench.errors import BadInput, RunFailed
 from workbench.files import make_folder, move_folder, remove_folder, write_atomic
 from workbench.initialise import initial_weights
 from workbench.lock import hold
+from workbench.native import library
 from workbench.recipe import Recipe, RunConfig
 from workbench.run_state import RunState
 from workbench.splits import Splits
@@ -43,10 +44,11 @@ def learning_rate(recipe: Recipe, step: int) -> float:
     return recipe.lr * 0.5 * (1 + math.cos(math.pi * fraction))
 
 
-def library_versions() -> dict[str, str]:
-    """Versions a run's bytes depend on."""
+def library_versions(engine: str = "plain") -> dict[str, str]:
+    """Versions a run's bytes depend on; for the kernels, the compiler that built them too."""
     python = ".".join(platform.python_version_tuple()[:2])
-    return {"workbench": workbench.__version__, "python": python, "torch": torch.__version__, "numpy": np.__version__}
+    found = {"workbench": workbench.__version__, "python": python, "torch": torch.__version__, "numpy": np.__version__}
+    return found | ({"compiler": library.compiler()} if engine == "native" else {})
 
 
 @contextlib.contextmanager
@@ -70,6 +72,7 @@ class _Run:
     def __init__(self, config: RunConfig, state: RunState) -> None:
         self.config, self.state = config, state
         self.splits = Splits(config.data_seed, config.problems)
+        self.engine = choice.engine(config.engine)
         self.weights = {name: w.to(config.device).requires_grad_() for name, w in state.weights.items()}
         recipe = config.recipe
         self.optimizer = torch.optim.AdamW(
@@ -94,7 +97,7 @@ class _Run:
         recipe, done = self.config.recipe, self.state.step
         self.optimizer.param_groups[0]["lr"] = learning_rate(recipe, done)
         self.optimizer.zero_grad()
-        loss = plain.loss(self.weights, self._tokens(done), self.config.architecture)
+        loss = self.engine.loss(self.weights, self._tokens(done), self.config.architecture)
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(self.weights.values(), recipe.grad_clip)
         loss_value, norm_value = loss.item(), norm.item()
@@ -144,7 +147,7 @@ def train(config: RunConfig, folder: Path, *, resume: bool = False, on_step: OnS
     with hold(partial, BUSY), _threads(config.threads):
         if folder.exists():  # that process has finished it meanwhile
             return _already_there(config, folder, resume)
-        run = _Run(config, _begin(config, partial))
+        run = _Run(*_begin(config, partial))
         try:
             _continue(run, partial, on_step)
         except RunFailed as failure:
@@ -156,27 +159,30 @@ def train(config: RunConfig, folder: Path, *, resume: bool = False, on_step: OnS
 def _already_there(config: RunConfig, folder: Path, resume: bool) -> Path:
     if not resume:
         raise BadInput(f"{folder}: exists already; choose another --out, or remove the folder")
-    if checkpoint.read(folder).config != config:
+    if not config.accepts(checkpoint.read(folder).config):
         raise BadInput(f"{folder}: finished under another configuration; choose another --out")
     remove_folder(checkpoint.partial_folder(folder))
     return folder
 
 
-def _begin(config: RunConfig, partial: Path) -> RunState:
-    """The state to continue from: what was saved, or the initial weights."""
+def _begin(config: RunConfig, partial: Path) -> tuple[RunConfig, RunState]:
+    """The configuration with its engine, and the state to continue from: what was saved, or the initial weights."""
     if (partial / checkpoint.CONFIG).exists():
         found, versions, _ = checkpoint.read_config(partial)
-        if found != config:
+        if not config.accepts(found):
             raise BadInput(f"{partial}: begun under another configuration; remove the folder or choose another --out")
-        if versions != library_versions():
+        if reason := choice.unavailable(found):
+            raise BadInput(f"{partial}: begun with engine {found.engine}, which cannot run here: {reason}")
+        if versions != library_versions(found.engine):
             raise BadInput(
-                f"{partial}: begun under {versions}, now {library_versions()}; the bytes would differ: use the same "
-                "versions, or remove the folder"
+                f"{partial}: begun under {versions}, now {library_versions(found.engine)}; the bytes would differ: use "
+                "the same versions, or remove the folder"
             )
         if (partial / checkpoint.STATE).exists():
-            return run_state.load(partial, config)
-    write_atomic(partial / checkpoint.CONFIG, checkpoint.config_bytes(config, library_versions(), None))
-    return RunState(weights=initial_weights(config.architecture, config.recipe.init, config.seed))
+            return found, run_state.load(partial, found)
+    config, _ = choice.settled(config)
+    write_atomic(partial / checkpoint.CONFIG, checkpoint.config_bytes(config, library_versions(config.engine), None))
+    return config, RunState(weights=initial_weights(config.architecture, config.recipe.init, config.seed))
 
 
 def _continue(run: _Run, partial: Path, on_step: OnStep | None) -> None:
@@ -213,8 +219,8 @@ def _finish(run: _Run, partial: Path, folder: Path) -> Path:
     ready = make_folder(partial / "finished")
     write_atomic(ready / checkpoint.WEIGHTS, raw)
     write_atomic(ready / checkpoint.HISTORY, checkpoint.history_bytes(history))
-    write_atomic(ready / checkpoint.CARD, card(config, history, sha256).encode())
-    write_atomic(ready / checkpoint.CONFIG, checkpoint.config_bytes(config, library_versions(), sha256))
+    write_atomic(ready / checkpoint.CARD, card(config, history, sha256, folder.name).encode())
+    write_atomic(ready / checkpoint.CONFIG, checkpoint.config_bytes(config, library_versions(config.engine), sha256))
     move_folder(ready, folder)
     remove_folder(partial)
     return folder

@@ -13,7 +13,7 @@ from workbench.training import train
 def short_config() -> RunConfig:
     """Twelve steps of a one-layer relu decoder, saved every four."""
     recipe = Recipe(steps=12, warmup_steps=4, batch_size=64, validation_every=4)
-    return RunConfig(Architecture(n_layers=1), recipe)
+    return RunConfig(Architecture(n_layers=1), recipe, engine="plain")
 
 
 @pytest.fixture(scope="session")

@@ -161,7 +161,7 @@ def test_reading_order_is_relu_first_then_layers_then_seed(short_run, tmp_path):
     for mlp, n_layers, seed in reversed(order):
         from workbench.recipe import Architecture, RunConfig
 
-        config = RunConfig(Architecture(mlp=mlp, n_layers=n_layers), seed=seed)
+        config = RunConfig(Architecture(mlp=mlp, n_layers=n_layers), seed=seed, engine="plain")
         copy = shutil.copytree(short_run, tmp_path / config.name)
         raw = checkpoint.weight_bytes(
             {name: np.zeros(shape, np.float32) for name, shape in config.architecture.shapes.items()}

@@ -104,7 +104,9 @@ def test_a_new_decoder_is_zero_and_an_untrained_one_is_where_a_run_begins(model:
 
 
 def test_from_directory_gives_what_is_on_disk(tmp_path: Path, write_run: Callable[..., Path]) -> None:
-    config = RunConfig(Architecture(mlp="bilinear", n_layers=2), Recipe(init="half"), problems="sign-hidden", seed=5)
+    config = RunConfig(
+        Architecture(mlp="bilinear", n_layers=2), Recipe(init="half"), problems="sign-hidden", seed=5, engine="plain"
+    )
     weights = initial_weights(config.architecture, "half", 5)
     write_run(tmp_path / config.name, config, {1: 2.0})
     model, found = Decoder.from_directory(str(tmp_path / config.name))

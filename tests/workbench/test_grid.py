@@ -17,7 +17,7 @@ from workbench.lock import LOCK, hold
 from workbench.recipe import Architecture, Recipe, RunConfig
 
 RECIPE = Recipe(steps=6, warmup_steps=2, batch_size=64, validation_every=3)
-TINY = RunConfig(Architecture(d_model=8, n_heads=1, d_head=4, d_mlp=8, n_layers=1), RECIPE)
+TINY = RunConfig(Architecture(d_model=8, n_heads=1, d_head=4, d_mlp=8, n_layers=1), RECIPE, engine="plain")
 RUNS = {
     "one": TINY,
     "diverges": replace(TINY, recipe=replace(RECIPE, lr=1e30)),
@@ -174,7 +174,7 @@ def test_a_killed_grid_leaves_no_orphan_and_continues_to_the_same_bytes(tmp_path
     watch = Watch()
     assert grid.run_all({"run": config}, tmp_path, jobs=1, watcher=watch) == [Ended("run", "trained")]
     assert watch.steps["run"][0] == left.step + 1
-    whole = training.train(config, tmp_path / "whole")
+    whole = training.train(config, tmp_path / "whole" / "run")
     for file in whole.iterdir():
         assert file.read_bytes() == (tmp_path / "run" / file.name).read_bytes()
 

@@ -89,7 +89,7 @@ SMALL = Architecture(d_model=4, n_heads=1, d_head=4, d_mlp=4, n_layers=1)
 
 
 def test_courses_are_read_from_finished_and_diverged_runs_only(tmp_path: Path, write_run) -> None:
-    config = RunConfig(SMALL, Recipe(steps=9, warmup_steps=3))
+    config = RunConfig(SMALL, Recipe(steps=9, warmup_steps=3), engine="plain")
     write_run(tmp_path / "finished", config, {3: 2.0, 6: 1.5, 9: 1.6})
     write_run(tmp_path / "diverged", config, {3: 2.0}, stopped="diverged at step 5: loss nan")
     unfinished = write_run(tmp_path / "unfinished", config, {}, stopped="x")

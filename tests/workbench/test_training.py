@@ -212,7 +212,7 @@ def test_resume_refuses_another_configuration_or_versions(short_config, tmp_path
         training.train(short_config, folder, on_step=stop)
     with pytest.raises(BadInput, match="another configuration"):
         training.train(dataclasses.replace(short_config, seed=3), folder, resume=True)
-    monkeypatch.setattr(training, "library_versions", lambda: {"torch": "1.0"})
+    monkeypatch.setattr(training, "library_versions", lambda engine: {"torch": "1.0"})
     with pytest.raises(BadInput, match="bytes would differ"):
         training.train(short_config, folder, resume=True)
 
@@ -253,8 +253,8 @@ def test_the_sign_is_hidden_from_a_run_of_that_variant(short_config, tmp_path, m
         at_the_sign.update(tokens[:, 10].tolist())
         return real(weights, tokens, *rest)
 
-    real = training.plain.forward.logits  # what a step and an evaluation both call
-    monkeypatch.setattr(training.plain.forward, "logits", seen)
+    real = plain.forward.logits  # what a plain step and an evaluation both call
+    monkeypatch.setattr(plain.forward, "logits", seen)
     training.train(hidden, tmp_path / "hidden")
     assert at_the_sign == {12}
     training.train(dataclasses.replace(hidden, problems="all"), tmp_path / "given")

@@ -15,6 +15,7 @@ from workbench.recipe import Architecture, Recipe, RunConfig
 TINY = RunConfig(
     Architecture(d_model=8, n_heads=1, d_head=4, d_mlp=8, n_layers=1),
     Recipe(steps=6, warmup_steps=2, batch_size=64, validation_every=3),
+    engine="plain",
 )
 
 

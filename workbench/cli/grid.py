@@ -150,7 +150,10 @@ def _sweep(sweep: Any, command: str, out: Path, jobs: int | None, steps: int, us
 
 def _run(runs: "dict[str, RunConfig]", out: Path, jobs: int | None) -> "list[Ended]":
     from workbench import grid
+    from workbench.engine import choice
 
+    if remark := choice.settled(next(iter(runs.values())))[1]:
+        note(remark)
     try:
         with watching(runs) as watcher:
             return grid.run_all(runs, out, jobs=jobs or os.cpu_count() or 1, watcher=watcher)

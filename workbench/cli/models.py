@@ -115,9 +115,30 @@ def evaluate(
     by: Annotated[
         Grouping, typer.Option(help="How to group: operator, sign, count (of carries or borrows), chain, class.")
     ] = "operator",
+    exhaustive: Annotated[
+        bool, typer.Option("--exhaustive", help="Count all 200,000,000 problems instead; resumable, kept in --out.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="With --exhaustive: folder of the counts; `exhaustive` beside the checkpoints.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="With --exhaustive: threads; one a core if not given.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a checkpoint on held-out problems: loss, digit, sequence and sign accuracy, by group, with 95% intervals."""
+    """Run a checkpoint on held-out problems, or on every problem there is, and print its accuracy by group.
+
+    Held-out problems: loss, digit, sequence and sign accuracy with 95% intervals. Every problem: exact counts.
+    """
+    if exhaustive:
+        if problems is not None:
+            raise BadInput("--exhaustive counts every problem; leave out --problems")
+        from workbench.cli import exhaustive as counting
+
+        counting.exhaustive(path, load_given([path]), out=out, jobs=jobs, by=by, as_json=as_json)
+        return
+    if out is not None or jobs is not None:
+        raise BadInput("--out and --jobs belong to --exhaustive; add it, or leave them out")
     from workbench import evaluation, forward, task
     from workbench.splits import Splits
 

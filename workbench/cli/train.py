@@ -34,7 +34,12 @@ def train(
     folder = out / (config.name if name is None else name)
     total = config.recipe.steps
     from workbench import checkpoint, training
+    from workbench.engine import choice
 
+    if not (folder.exists() or checkpoint.partial_folder(folder).exists()):
+        config, remark = choice.settled(config)
+        if remark:
+            note(remark)
     try:
         with progress(folder.name, total) as update:
             training.train(config, folder, resume=resume, on_step=lambda step, loss: update(step, f"loss {loss:.4f}"))
@@ -49,7 +54,7 @@ def train(
         return
     for row in score_rows(done):
         say(row)
-    note(f"wrote {folder} (step {done.kept_step:,} kept, the lowest validation loss)")
+    note(f"wrote {folder} (step {done.kept_step:,} kept, the lowest validation loss; engine {done.config.engine})")
 
 
 def add_to(app: typer.Typer) -> None:

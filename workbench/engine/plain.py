@@ -9,11 +9,33 @@ from workbench.recipe import Architecture
 from workbench.task import ANSWER_POSITIONS, ANSWER_TOKENS, POSITIONS_READ
 
 
+def _loss(
+    weights: forward.Weights, tokens: UInt8[Tensor, "batch 16"], architecture: Architecture, tap: forward.Tap
+) -> Float[Tensor, ""]:
+    logits = forward.logits(weights, tokens[:, :POSITIONS_READ], architecture, tap)[:, ANSWER_POSITIONS]
+    return F.cross_entropy(logits.flatten(0, 1), tokens[:, ANSWER_TOKENS].flatten().long())
+
+
 def loss(
     weights: forward.Weights,
     tokens: UInt8[Tensor, "batch 16"],
     architecture: Architecture,
 ) -> Float[Tensor, ""]:
     """Mean cross-entropy (nats a digit) of the five answer digits, given everything before each."""
-    logits = forward.logits(weights, tokens[:, :POSITIONS_READ], architecture)[:, ANSWER_POSITIONS]
-    return F.cross_entropy(logits.flatten(0, 1), tokens[:, ANSWER_TOKENS].flatten().long())
+    return _loss(weights, tokens, architecture, forward.untapped)
+
+
+def loss_and_residuals(
+    weights: forward.Weights,
+    tokens: UInt8[Tensor, "batch 16"],
+    architecture: Architecture,
+) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, "batch 5 d_model"]]]:
+    """`loss`, and every layer's resid_mid and resid_post at the answer positions 10..14, by hook name."""
+    found = {}
+
+    def keep(name: str, value: Tensor) -> Tensor:
+        if name.endswith(("hook_resid_mid", "hook_resid_post")):
+            found[name] = value[:, ANSWER_POSITIONS]
+        return value
+
+    return _loss(weights, tokens, architecture, keep), found

@@ -37,7 +37,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, object]]:
 
 
 def test_the_grid_trains_in_worker_processes_and_says_what_failed(tmp_path: Path, monkeypatch, capsys) -> None:
-    tiny = RunConfig(SMALL, Recipe(steps=3, warmup_steps=1, batch_size=32, validation_every=3))
+    tiny = RunConfig(SMALL, Recipe(steps=3, warmup_steps=1, batch_size=32, validation_every=3), engine="plain")
     diverging = replace(tiny, seed=1, recipe=replace(tiny.recipe, lr=1e30))
     monkeypatch.setattr(recipe, "twelve", lambda _: [diverging, tiny])
 

@@ -8,7 +8,7 @@ from workbench.cli import run
 
 def test_train_makes_the_same_bytes_as_the_function(short_run, short_config, tmp_path, capsys):
     words = ["train", "--n-layers", "1", "--steps", "12", "--warmup-steps", "4", "--batch-size", "64"]
-    words += ["--validation-every", "4", "--out", str(tmp_path), "--json"]
+    words += ["--validation-every", "4", "--engine", "plain", "--out", str(tmp_path), "--json"]
     assert run(words) == 0
     assert json.loads(capsys.readouterr().out)["name"] == short_config.name
     for file in short_run.iterdir():
