@@ -3,18 +3,22 @@
 import ctypes
 import functools
 import importlib.machinery
+import os
 from pathlib import Path
 
 from workbench.recipe import Architecture
 
 # The widths the kernels are written for: those of the published decoders. Any number of layers.
 WIDTHS = {"d_model": 32, "n_heads": 4, "d_head": 8, "d_mlp": 64}
+SWITCH = "WORKBENCH_NO_KERNELS"  # environment variable; anything in it switches the kernels off
 TILE = 16  # problems the kernels take together
 
 
 @functools.cache
 def _found() -> tuple[ctypes.CDLL | None, str]:
     """The library, or why there is none."""
+    if os.environ.get(SWITCH):
+        return None, f"the kernels are switched off by {SWITCH}"
     folder = Path(__file__).parent
     for suffix in importlib.machinery.EXTENSION_SUFFIXES:
         if (path := folder / f"_kernel{suffix}").exists():

@@ -10,6 +10,7 @@ from workbench.recipe import Architecture
 def elsewhere(tmp_path, monkeypatch):
     """A folder in which no kernels are built."""
     monkeypatch.setattr(library, "__file__", str(tmp_path / "library.py"))
+    monkeypatch.delenv(library.SWITCH, raising=False)
     library._found.cache_clear()
     yield tmp_path
     library._found.cache_clear()
@@ -19,6 +20,11 @@ def test_what_is_not_built_is_a_reason(elsewhere):
     assert "not built" in library.missing()
     with pytest.raises(RuntimeError, match="not built"):
         library.library()
+
+
+def test_they_can_be_switched_off(elsewhere, monkeypatch):
+    monkeypatch.setenv(library.SWITCH, "1")
+    assert library.missing() == "the kernels are switched off by WORKBENCH_NO_KERNELS"
 
 
 def test_a_damaged_file_is_a_reason(elsewhere):
