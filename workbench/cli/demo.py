@@ -22,13 +22,7 @@ def _commands(checkpoints: Path, out: Path) -> dict[str, list[str]]:
     return {
         "The twelve checkpoints": ["list", str(checkpoints)],
         "The twelve beside the published twelve": ["analyze", "twelve", str(checkpoints), *fresh, str(out / "twelve")],
-        "The whole domain, counted": [
-            "analyze",
-            "exhaustive",
-            str(checkpoints / "exhaustive"),
-            "--out",
-            str(out / "all"),
-        ],
+        "Every problem counted": ["analyze", "exhaustive", str(checkpoints / "exhaustive"), "--out", str(out / "all")],
         f"Training one small decoder for {DEMO_STEPS} steps": ["train", *short.split(), "--out", str(out)],
         "Asking a trained decoder one problem": ["solve", probed, "1234-5678"],
         "The exact probe on a 2-layer decoder": ["analyze", "exact-probe", probed, "--out", str(out / "exact-probe")],
