@@ -20,12 +20,18 @@ from workbench import checkpoint, run_state, training
 from workbench.engine import plain
 from workbench.errors import BadInput, RunFailed
 from workbench.initialise import initial_weights
+from workbench.native import library
 from workbench.recipe import Architecture, Recipe, RunConfig
 from workbench.scores import Score
 from workbench.splits import Splits
 from workbench.task import encode
 
-LONGER = RunConfig(Architecture(n_layers=1), Recipe(steps=60, warmup_steps=10, batch_size=64, validation_every=3))
+ENGINE = "plain" if library.missing() else "native"
+LONGER = RunConfig(
+    Architecture(n_layers=1),
+    Recipe(steps=60, warmup_steps=10, batch_size=64, validation_every=3),
+    engine=ENGINE,
+)
 
 
 def sha256(folder):

@@ -5,6 +5,7 @@ problems of weight zero, so that the last one of a pass (832 of 1,024) needs no 
 """
 
 import functools
+import warnings
 from collections.abc import Callable
 
 import torch
@@ -40,7 +41,9 @@ def _run(
     counts = torch.zeros(size, dtype=weights["embed.W_E"].dtype, device=tokens.device)
     counts[: len(tokens)] = 1 / (5 * len(tokens))
     filled = F.pad(tokens, (0, 0, 0, size - len(tokens)))
-    loss, found = _program(architecture, size, str(tokens.device), residuals)(weights, filled, counts)
+    with warnings.catch_warnings():  # of torch about its own compiler
+        warnings.simplefilter("ignore")
+        loss, found = _program(architecture, size, str(tokens.device), residuals)(weights, filled, counts)
     return loss, {name: value[: len(tokens)] for name, value in found.items()}
 
 
@@ -70,7 +73,9 @@ def unavailable(device: str) -> str:
 @functools.cache
 def _tried(kind: str) -> str:
     try:
-        torch.compile(lambda x: x.sin() + 1, dynamic=False)(torch.zeros(8, device=kind))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.compile(lambda x: x.sin() + 1, dynamic=False)(torch.zeros(8, device=kind))
     except Exception as error:  # whatever a broken or missing compiler raises, in any of torch's versions
         line = (str(error).strip().splitlines() or [type(error).__name__])[0]
         return f"torch.compile fails here ({line[:100]})"
