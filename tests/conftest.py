@@ -8,11 +8,19 @@ from pathlib import Path
 import pytest
 
 from workbench import checkpoint
+from workbench.engine import compiled
 from workbench.initialise import initial_weights
+from workbench.native import library
 from workbench.recipe import RunConfig
 from workbench.scores import Score
 
 WriteRun = Callable[..., Path]
+
+
+@pytest.fixture(autouse=bool(library.missing()))
+def nothing_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the kernels, `auto` is the eager engine in tests: torch cannot compile code with its type checks in."""
+    monkeypatch.setattr(compiled, "unavailable", lambda device: "no compiling in tests")
 
 
 @pytest.fixture

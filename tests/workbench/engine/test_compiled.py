@@ -53,6 +53,6 @@ def test_a_broken_compiler_is_a_reason_and_no_traceback(monkeypatch):
     monkeypatch.setattr(torch, "compile", broken)
     compiled._tried.cache_clear()
     try:
-        assert compiled.unavailable("cpu") == "torch.compile fails here (InvalidCxxCompiler: no working C++ compiler)"
+        assert compiled._tried("cpu") == "torch.compile fails here (InvalidCxxCompiler: no working C++ compiler)"
     finally:
         compiled._tried.cache_clear()
