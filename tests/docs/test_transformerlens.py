@@ -15,7 +15,7 @@ SHOWN = ROOT / "tests" / "workbench" / "transformerlens"
 def test_the_pages_example_runs_and_says_the_truth(
     tmp_path: Path, write_run: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = RunConfig(Architecture(mlp="relu", n_layers=2))
+    config = RunConfig(Architecture(mlp="relu", n_layers=2), engine="plain")
     write_run(tmp_path / "checkpoints" / config.name, config, {1: 2.0})
     monkeypatch.chdir(tmp_path)
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
