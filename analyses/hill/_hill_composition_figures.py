@@ -63,12 +63,12 @@ def locks_figure(rows: Sequence[Row]) -> "go.Figure":
 
 
 def paths_figure(trained: Sequence[Trained]) -> "go.Figure":
-    """The weights of one run of each circuit, end to end: the first seed that is not solved, or else the first."""
+    """The weights of one run of each circuit, end to end: that of the first seed."""
     from workbench.figures import PALETTE, figure
 
     whole = figure(
         "Weights of one circuit of each kind, trained end to end",
-        "seed 0 of each; dashed: the second weight of a unit",
+        "the first seed of each; dashed: the second weight of a unit",
         width=1250,
         height=480,
     ).set_subplots(

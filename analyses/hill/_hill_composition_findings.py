@@ -15,9 +15,7 @@ def arms_table(rows: Sequence[Row]) -> list[Row]:
     found = []
     for (circuit, arm), group in grouped(rows, "circuit", "arm").items():
         here, base = share(group, "solved"), share(where(rows, circuit=circuit, arm=END_TO_END), "solved")
-        states = {
-            state: len(where(group, state=state)) for state in ("on the function", "locked", "diverged", "between")
-        }
+        states = {state: len(where(group, state=state)) for state in STATES}
         found.append(
             {"circuit": circuit, "arm": arm, "n": here.n, **here.columns("solved"),
              **{state.replace(" ", "_"): count for state, count in states.items()},
@@ -57,30 +55,34 @@ def stranded(rows: Sequence[Row]) -> Finding:
 
 def free_runs(rows: Sequence[Row]) -> list[Row]:
     """Solved runs in which every unit was trained and has locked."""
-    return [row for row in rows if row["solved"] and row["all_trained"] and row["gap"] == row["gap"]]
+    return [row for row in rows if row["solved"] and row["all_trained"] and row["spread"] == row["spread"]]
 
 
 def piecewise(rows: Sequence[Row]) -> Finding:
-    """Whether units lock one after the other; the two weights of one unit are the control."""
+    """Whether weights lock one after the other, and whether more so than those of a single unit, the control."""
     runs = free_runs(rows)
-    if not runs:
+    single = [row for row in rows if row["solved"] and row["units_trained"] == 1 and row["spread"] == row["spread"]]
+    if not runs or not single:
         return Finding("No circuit was solved with every unit trained: nothing to say of the order.", 0.0, n=0)
-    apart, inner = share(runs, lambda row: row["gap"] > APART), share(runs, lambda row: row["inner_gap"] > APART)
-    if apart.low > 0.5 and apart.low > inner.high:
-        verdict = "Circuits lock in piecewise, unit by unit"
-    elif apart.high < 0.5:
-        verdict = "Circuits do NOT lock in piecewise: their units lock together"
+    apart, alone = (share(group, lambda row: row["spread"] > APART) for group in (runs, single))
+    if apart.high < 0.5:
+        verdict = "Circuits do NOT lock in piecewise: all weights lock together"
+    elif apart.low <= 0.5:
+        verdict = "NOT decided that circuits lock in piecewise"
+    elif apart.low > alone.high:
+        verdict = "Circuits lock in piecewise, more so than single units"
     else:
-        verdict = "NOT decided that circuits lock in unit by unit"
+        verdict = "Circuits lock in piecewise, but so do single units"
     by = "; ".join(
-        f"{circuit}: {share(group, lambda row: row['gap'] > APART)}, median gap {median(group, 'gap'):.0%}"
+        f"{circuit} {median(group, 'gap'):.0%} and {median(group, 'inner_gap'):.0%}"
         for (circuit,), group in grouped(runs, "circuit").items()
     )
     text = (
-        f"{verdict}. Of the solved runs with every unit trained, {apart} have more than {APART:.0%} of the time to the "
-        f"last lock between the locks of two units ({by}); within a unit {inner} have."
+        f"{verdict}: between the first and the last weight's lock lies more than {APART:.0%} of the time to the last "
+        f"in {apart} solved runs with every unit trained, in {alone} with one. Median gap between units, and between "
+        f"the weights of a unit: {by}."
     )
-    return Finding(text, apart.share, *apart.interval, apart.n, "between the weights of one unit", inner.share)
+    return Finding(text, apart.share, *apart.interval, apart.n, "circuits with one unit trained", alone.share)
 
 
 def order(rows: Sequence[Row]) -> Finding:

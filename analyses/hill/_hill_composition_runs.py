@@ -14,7 +14,7 @@ from torch import Tensor
 
 from analyses.hill._rows import Row
 from workbench.hill.circuit import Circuit
-from workbench.hill.constraint import SNAP, constrain, snap
+from workbench.hill.constraint import SNAP, constrain, constrain_snapped, snap
 from workbench.hill.fitting import Optimizer, Stepper, optimizer
 
 BATCH = 64
@@ -145,18 +145,18 @@ def _batches(task: Task, seeds: Sequence[int], steps: int, divide: float) -> Ite
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """All lanes of a circuit after training: `path` holds the weights at every record, the last one at the end."""
+    """All lanes of a circuit after training: weights at every record, the last one at the end, as they are and snapped.
+
+    Snapped is each factor to its limit, as in report section 2.2, and then what is still as near to 0: the report
+    leaves a 0 that tanh makes. Units that are not trained have their fixed weights in both.
+    """
 
     task: Task
     arms: tuple[Arm, ...]
     seeds: tuple[int, ...]
     step: Int[Tensor, " record"]
     path: Float[Tensor, "record unit 2 arm seed"]
-
-    @property
-    def W(self) -> Float[Tensor, "unit 2 arm seed"]:
-        """The weights at the end."""
-        return self.path[-1]
+    snapped: Float[Tensor, "record unit 2 arm seed"]
 
 
 @torch.no_grad()
@@ -166,27 +166,28 @@ def train(task: Task, arms: Sequence[Arm], seeds: Sequence[int], steps: int) -> 
     The arms must divide the inputs by the same number.
     """
     (divide,) = {arm.divide for arm in arms}
-    units, lanes = len(task.units), (len(arms), len(seeds))
+    units = len(task.units)
     raw, circuit = start(task, arms, seeds), task.circuit
     fixed = torch.tensor([fixed_units(arm, units) for arm in arms]).T[:, None, :, None]  # [unit, 1, arm, 1]
     written = torch.stack([fixed_weights(task, arm) for arm in arms], dim=-1)[..., None]  # [unit, 2, arm, 1]
     through = torch.tensor([arm.through for arm in arms])[:, None]
     flat = raw.view(2, units, 2, -1)
     stepper = Stepper([arm.optimizer for arm in arms for _ in seeds], flat)
-    steps_seen, path = [], []
+    seen: list[Float[Tensor, "2 unit 2 arm seed"]] = []
     for step, (x, y) in enumerate(_batches(task, seeds, steps, divide)):
-        tanh, sigmoid = torch.tanh(raw[0]), torch.sigmoid(raw[1])
         if step % EVERY == 0:
-            steps_seen.append(step)
-            path.append(torch.where(fixed, written, tanh * sigmoid))
+            seen.append(raw.clone())
+        tanh, sigmoid = torch.tanh(raw[0]), torch.sigmoid(raw[1])
         T, S = _snapped(tanh, sigmoid, through)
         _, slope = circuit.loss(x, y, torch.where(fixed, written, T * S))
         slope = torch.where(fixed, 0.0, slope)
         by = torch.stack([slope * S * (1 - tanh * tanh), slope * T * sigmoid * (1 - sigmoid)])
         stepper.step(flat, by.view(2, units, 2, -1))
-    path.append(torch.where(fixed, written, constrain(raw[0], raw[1])))
-    assert path[-1].shape[2:] == lanes
-    return Trained(task, tuple(arms), tuple(seeds), torch.tensor([*steps_seen, steps]), torch.stack(path))
+    W_hat, M_hat = torch.stack([*seen, raw], dim=1).unbind()
+    path, snapped = constrain(W_hat, M_hat), snap(constrain_snapped(W_hat, M_hat))
+    path, snapped = (torch.where(fixed, written, weights) for weights in (path, snapped))
+    when = torch.tensor([*range(0, steps, EVERY), steps])
+    return Trained(task, tuple(arms), tuple(seeds), when, path, snapped)
 
 
 def _snapped(
@@ -213,30 +214,30 @@ def rows(trained: Trained) -> list[Row]:
     """A row a lane: whether its snapped weights compute the task exactly, its error without snapping, its weights.
 
     `state` tells runs that are not solved apart: "on the function" (weights as they are leave less than a thousandth of
-    the variance: near an exact solution that is no selection), "locked" (every weight within the snapping threshold of
-    -1, 0 or 1), "diverged", or "between". `zeroed` says whether some unit has both weights within 0.1 of 0.
+    the variance: near an exact solution that is no selection), "locked" (every weight snaps), "diverged", or "between".
+    `zeroed` says whether some unit has both weights within 0.1 of 0.
     """
     found = []
     for place, arm in enumerate(trained.arms):
         for number, seed in enumerate(trained.seeds):
-            W = trained.W[:, :, place, number]
-            on, as_is = error(trained.task, snap(W)), error(trained.task, W)
+            W, snapped = (weights[-1, :, :, place, number] for weights in (trained.path, trained.snapped))
+            on, as_is = error(trained.task, snapped), error(trained.task, W)
             row = {"circuit": trained.task.name, "arm": arm.name, "seed": seed, "solved": on < SOLVED}
-            row |= {"snapped_error": on, "error": as_is, "state": _state(W, on, as_is)}
+            row |= {"snapped_error": on, "error": as_is, "state": _state(snapped, on, as_is)}
             row["zeroed"] = bool((W.abs() < 0.1).all(dim=1).any())
             row["weights"] = " ".join(f"[{w1:.2f}, {w2:.2f}]" for w1, w2 in W.tolist())
             found.append(row)
     return found
 
 
-def _state(W: Float[Tensor, "unit 2"], snapped_error: float, as_is: float) -> str:
+def _state(snapped: Float[Tensor, "unit 2"], snapped_error: float, as_is: float) -> str:
     if snapped_error < SOLVED:
         return "solved"
-    if not bool(W.isfinite().all()):
+    if not bool(snapped.isfinite().all()):
         return "diverged"
     if as_is < FUNCTION:
         return "on the function"
-    return "locked" if bool((snap(W) == W.round()).all()) else "between"
+    return "locked" if bool((snapped == snapped.round()).all()) else "between"
 
 
 def train_all(task: Task, seeds: Sequence[int], steps: int) -> list[Trained]:

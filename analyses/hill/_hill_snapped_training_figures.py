@@ -112,7 +112,7 @@ def speed_figure(rows: Sequence[Row]) -> "go.Figure":
             x=[1, 1], y=[-0.5, len(OPTIMIZERS) - 0.5], mode="lines", showlegend=False, hoverinfo="skip",
             line={"color": GREY, "dash": "dash"}, row=1, col=column,
         )  # fmt: skip
-    ticks = [0.1, 0.2, 0.5, 0.7, 1, 1.4, 2]
+    ticks = [0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.5, 2]
     whole.update_xaxes(
         type="log", tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks], title_text="ratio of steps (logarithmic)"
     )

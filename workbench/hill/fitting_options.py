@@ -12,7 +12,9 @@ PARTS = 100  # of an epoch, after each of which the weights are looked at
 class Trial:
     """How the unit is trained; the defaults are those of the report's section 4.2, in float64."""
 
-    optimizer: str = knob("adam", "optimizer, by its name in torch.optim in small letters; its other settings are the defaults there")
+    optimizer: str = knob(
+        "adam", "optimizer, by its name in torch.optim in small letters; its other settings are the defaults there"
+    )
     lr: float = knob(0.3, "learning rate")
     low: float = knob(1e-8, "smallest training input")
     high: float = knob(10.0, "largest training input")

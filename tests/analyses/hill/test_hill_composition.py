@@ -11,6 +11,7 @@ from analyses.hill import _hill_composition_runs as runs
 from analyses.hill import hill_composition as module
 from analyses.hill._hill_composition_runs import END_TO_END, RMSPROP, TASKS, Arm, Trained
 from workbench.errors import BadInput
+from workbench.hill.constraint import snap
 
 SUM, LESS, SINE, RATIO = TASKS
 
@@ -55,7 +56,7 @@ def test_arms_start_alike_but_for_what_they_change():
 def test_training_is_one_torch_optimizer_a_circuit():
     """One lane against torch's own RMSprop and autograd through the exact primitives, 60 steps."""
     arm = Arm("one")
-    found = runs.train(LESS, (arm, Arm("other", scale=1.0)), (7, 8), 60).W[:, :, 0, 0]
+    found = runs.train(LESS, (arm, Arm("other", scale=1.0)), (7, 8), 60).path[-1, :, :, 0, 0]
     raw = [part.clone().requires_grad_(True) for part in runs.start(LESS, (arm,), (7,))[..., 0, 0]]
     theirs = torch.optim.RMSprop(raw, lr=0.01, alpha=0.9, eps=1e-10)
     draws = np.random.default_rng([7, 2]).uniform(1e-8, 10.0, (100, 64, 3))
@@ -87,30 +88,39 @@ def test_an_enumerated_first_unit_lets_the_second_train():
 
 
 def trained(path, arm=END_TO_END):
-    """A path [record, unit, 2] of one lane, a record every ten steps."""
+    """A path [record, unit, 2] of one lane, a record every ten steps, snapped by nearness."""
     path = torch.as_tensor(path, dtype=torch.float64)[..., None, None]
-    return Trained(SUM, (Arm(arm),), (0,), torch.arange(len(path)) * 10, path)
+    return Trained(SUM, (Arm(arm),), (0,), torch.arange(len(path)) * 10, path, snap(path))
 
 
 def test_locks_are_the_last_entries():
-    """First unit: one weight locks at record 2, one enters at 1, leaves and returns at 4. The second never locks whole."""
+    """First unit: one weight locks at record 2, one enters at 1, leaves and returns at 4. The second is never whole."""
     first = [[0.5, 0.5], [0.5, 0.995], [0.995, 0.5], [0.999, 0.9], [1.0, 0.999], [1.0, 1.0]]
     second = [[0.0, 0.2], [0.005, 0.3], [0.0, 0.4], [0.0, 0.5], [0.0, 0.6], [0.0, 0.7]]
     one = trained([[a, b] for a, b in zip(first, second, strict=True)])
     steps = locks.lock_steps(one)[..., 0, 0]
     assert steps[0].tolist() == [20, 40] and steps[1, 0] == 0 and steps[1, 1].isnan()
     (row,) = locks.rows(one)
-    assert row["lock_1"] == 40 and math.isnan(row["lock_2"]) and math.isnan(row["gap"]) and row["last_unit"] == 0
+    assert row["lock_1"] == 40 and math.isnan(row["lock_2"]) and math.isnan(row["spread"]) and row["last_unit"] == 0
+
+
+def unit(at, records=11):
+    return [[0.5, 0.5]] * at[0] + [[1.0, 0.5]] * (at[1] - at[0]) + [[1.0, 1.0]] * (records - at[1])
 
 
 def test_gaps_and_the_last_unit():
-    def unit(at, records=11):
-        return [[0.5, 0.5]] * at[0] + [[1.0, 0.5]] * (at[1] - at[0]) + [[1.0, 1.0]] * (records - at[1])
-
     (row,) = locks.rows(trained([[a, b] for a, b in zip(unit((2, 4)), unit((5, 8)), strict=True)]))
-    assert (row["lock_1"], row["lock_2"], row["last_unit"]) == (40, 80, 2)
-    assert row["gap"] == pytest.approx(0.5) and row["inner_gap"] == pytest.approx(30 / 80)
+    assert (row["lock_1"], row["lock_2"], row["last_unit"], row["units_trained"]) == (40, 80, 2, 2)
+    assert [row["gap"], row["inner_gap"], row["spread"]] == pytest.approx([0.5, 30 / 80, 60 / 80])
     assert row["all_trained"] and not row["left_a_lock"]
+
+
+def test_a_unit_that_is_not_trained_has_no_lock():
+    lane = trained([[a, b] for a, b in zip(unit((2, 4)), unit((0, 0)), strict=True)])
+    one = Trained(SUM, (Arm("last", enumerated="last"),), lane.seeds, lane.step, lane.path, lane.snapped)
+    (row,) = locks.rows(one)
+    assert row["lock_1"] == 40 and math.isnan(row["lock_2"]) and row["units_trained"] == 1
+    assert (row["gap"], row["spread"], row["last_unit"]) == (0.0, 0.5, 0) and not row["all_trained"]
 
 
 def test_a_lock_is_left_only_after_it_was_held():
@@ -122,19 +132,41 @@ def test_a_lock_is_left_only_after_it_was_held():
         assert row["left_a_lock"] == left
 
 
+def test_snapping_is_the_reports_and_then_zero():
+    """Both factors inside the threshold make exactly 1 though their product is 0.985; a small tanh makes 0."""
+    start = torch.tensor([[[2.8, 0.004], [2.8, -2.8]], [[4.7, 1.0], [4.7, 1.0]]], dtype=torch.float64)
+    arm, seeds = Arm("a"), (0,)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "start", lambda task, arms, seeds: start[..., None, None].clone())
+        found = runs.train(SUM, (arm,), seeds, 1)
+    assert found.snapped[0, ..., 0, 0].tolist() == [
+        [1.0, 0.0],
+        [1.0, pytest.approx(-math.tanh(2.8) / math.tanh(2.8) / (1 + math.exp(-1.0)))],
+    ]
+    assert found.path[0, 0, 0, 0, 0].item() == pytest.approx(math.tanh(2.8) / (1 + math.exp(-4.7)))
+
+
 def made(**changes):
     base = {"circuit": SUM.name, "arm": END_TO_END, "solved": True, "error": 1.0, "state": "solved", "zeroed": False,
-            "gap": 0.5, "inner_gap": 0.0, "last_unit": 2, "left_a_lock": False, "all_trained": True}  # fmt: skip
+            "gap": 0.5, "inner_gap": 0.0, "spread": 0.5, "last_unit": 2, "left_a_lock": False, "all_trained": True,
+            "units_trained": 2}  # fmt: skip
     return [{**base, "seed": seed, **{key: value(seed) if callable(value) else value for key, value in changes.items()}}
             for seed in range(40)]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("gap", "inner", "words"),
-    [(0.5, 0.0, "Circuits lock in piecewise"), (0.05, 0.0, "do NOT lock in piecewise"), (0.5, 0.5, "NOT decided")],
+    ("spread", "alone", "words"),
+    [
+        (0.5, 0.0, "more so than single units"),
+        (0.5, 0.5, "but so do single units"),
+        (0.05, 0.0, "do NOT lock in piecewise"),
+        (lambda seed: seed % 2, 0.0, "NOT decided"),
+    ],
 )
-def test_the_verdict_on_piecewise_locking_flips(gap, inner, words):
-    assert words in findings.piecewise(made(gap=gap, inner_gap=inner)).text
+def test_the_verdict_on_piecewise_locking_flips(spread, alone, words):
+    rows = made(spread=spread) + made(arm="last", spread=alone, all_trained=False, units_trained=1)
+    finding = findings.piecewise(rows)
+    assert words in finding.text and finding.n == 40 and finding.control_value == (alone > 0.1)
     assert "nothing to say" in findings.piecewise(made(solved=False)).text
 
 
@@ -183,8 +215,9 @@ def test_a_short_run_says_so_and_has_every_table_and_figure(short):
     assert short.findings[0].text.startswith("A short run")
     arms = {task.name: {arm.name for arm in runs.arms_of(task)} for task in (LESS, RATIO)}
     assert len(arms[RATIO.name] - arms[LESS.name]) == 3
+    table = short.tables["arms"]
     for name, expected in arms.items():
-        assert set(short.tables["arms"].query("circuit == @name")["arm"]) == expected
+        assert set(table[table["circuit"] == name]["arm"]) == expected
     assert len(short.tables["runs"]) == 2 * sum(map(len, arms.values()))
     for figure in short.figures.values():
         assert figure.layout.title.text and figure.layout.title.subtitle.text and figure.layout.xaxis.title.text
