@@ -17,7 +17,9 @@ from torch import Tensor
 
 from workbench.forward import Weights
 from workbench.native.library import TILE, library
+from workbench.native.library import missing as library_missing
 from workbench.recipe import Architecture
+from workbench.task import N_CTX
 
 Residuals = list[Float[Tensor, "batch 5 d_model"]]
 
@@ -116,8 +118,20 @@ class _LossAndResiduals(torch.autograd.Function):
         return None, None, *_split(flat, ctx.architecture)
 
 
-def _given(weights: Weights, architecture: Architecture) -> list[Tensor]:
-    """The weights in the kernels' order, as they must lie in memory."""
+def _given(weights: Weights, tokens: Tensor, architecture: Architecture) -> list[Tensor]:
+    """The weights in the kernels' order, as they must lie in memory; ValueError for what the kernels cannot read."""
+    if missing := library_missing(architecture):
+        raise ValueError(missing)
+    for name, shape in architecture.shapes.items():
+        weight = weights[name]
+        if weight.dtype != torch.float32 or weight.device.type != "cpu" or tuple(weight.shape) != shape:
+            raise ValueError(
+                f"{name} is {weight.dtype} {list(weight.shape)} on {weight.device}, expected float32 on cpu"
+            )
+    if tokens.dtype != torch.uint8 or tokens.device.type != "cpu" or tokens.shape[1:] != (N_CTX,) or not len(tokens):
+        raise ValueError(f"tokens are {tokens.dtype} {list(tokens.shape)}, expected uint8 [batch, {N_CTX}] on cpu")
+    if int(tokens.max()) >= architecture.d_vocab:
+        raise ValueError(f"a token is {int(tokens.max())}, expected at most {architecture.d_vocab - 1}")
     return [weights[name].contiguous() for name in architecture.shapes]
 
 
@@ -127,7 +141,7 @@ def loss(
     architecture: Architecture,
 ) -> Float[Tensor, ""]:
     """Mean cross-entropy (nats a digit) of the five answer digits; `plain.loss` up to rounding."""
-    return _Loss.apply(tokens.contiguous(), architecture, *_given(weights, architecture))  # type: ignore[return-value]
+    return _Loss.apply(tokens.contiguous(), architecture, *_given(weights, tokens, architecture))  # type: ignore[return-value]
 
 
 def loss_and_residuals(
@@ -136,7 +150,7 @@ def loss_and_residuals(
     architecture: Architecture,
 ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, "batch 5 d_model"]]]:
     """`loss`, and every layer's resid_mid and resid_post at the answer positions 10..14, by hook name."""
-    found: Any = _LossAndResiduals.apply(tokens.contiguous(), architecture, *_given(weights, architecture))
+    found: Any = _LossAndResiduals.apply(tokens.contiguous(), architecture, *_given(weights, tokens, architecture))
     mids, posts = found[1 : 1 + architecture.n_layers], found[1 + architecture.n_layers :]
     residuals = {}
     for layer, (mid, post) in enumerate(zip(mids, posts, strict=True)):

@@ -78,7 +78,7 @@ class Predictor:
             logits, _ = eager.answer_logits(weights, torch.from_numpy(tokens[rows]), self.architecture)
             (best, second), kinds = logits.topk(2, dim=1).values.unbind(1), logits.argmax(dim=1)
             digits[rows] = kinds.T.numpy()
-            near[rows] = (best - second < NEAR * logits.abs().amax(dim=1)).T.numpy()
+            near[rows] = ~(best - second >= NEAR * logits.abs().amax(dim=1)).T.numpy()  # NaN is near
         return digits, near
 
     def exact(self, tokens: UInt8[np.ndarray, "problem 16"]) -> Tokens:

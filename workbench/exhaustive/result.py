@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.errors import BadInput
-from workbench.exhaustive.tally import CELLS, COUNTED, Counts, cell_labels
+from workbench.exhaustive.tally import CELLS, COUNTED, Counts, cell_labels, count
 from workbench.files import json_bytes, make_folder, read_bytes, read_json, write_atomic
 from workbench.task import CHARACTERS, DOMAIN_SIZE, Problems
 
@@ -57,7 +57,14 @@ class Exhaustive:
         """
         if not self.listed:
             raise BadInput(f"{self.folder}: its {self.wrong:,} wrong problems are too many to be listed")
-        return _read_wrong(self.folder / WRONG, self.wrong)
+        table = _read_wrong(self.folder / WRONG, self.wrong)
+        problems = Problems(table.a.to_numpy(), table.b.to_numpy(), (table.operator == "-").to_numpy())
+        in_cells = count(problems, np.zeros((len(table), 5), bool))[:, 0]
+        if (table.answer.astype(str) == table.exact.abs().astype(str).str.zfill(5)).any():
+            raise BadInput(f"{self.folder / WRONG}: a right answer is listed as wrong; restore the file")
+        if (in_cells != self.counts[:, 0] - self.counts[:, -1]).any():
+            raise BadInput(f"{self.folder / WRONG}: its problems are not those that {COUNTS} counts; restore the file")
+        return table
 
 
 def write(result: Exhaustive, folder: Path, wrong: tuple[np.ndarray, np.ndarray] | None) -> None:

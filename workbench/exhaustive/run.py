@@ -33,6 +33,11 @@ def blocks_of(variant: Variant) -> list[int]:
     return list(halves.get(variant, range(BLOCKS)))
 
 
+def whole(variant: Variant) -> bool:
+    """Whether a variant holds every problem of its blocks."""
+    return variant != "ordered"
+
+
 def count_block(predictor: Predictor, block: int, variant: Variant) -> Counted:
     """The block, its counts, its near ties by place, and the indices of its wrong problems."""
     digits, near = predictor.block(block)
@@ -56,6 +61,8 @@ def count(one: Checkpoint, folder: Path, *, jobs: int, on_block: OnBlock | None 
     about = {"weights_sha256": one.weights_sha256, "problems": variant, "by": predictor.by}
     partial = partial_folder(folder)
     with hold(partial, BUSY):
+        if folder.exists():  # that process has finished it meanwhile
+            return _already_there(one, folder)
         found = state.load(partial, about)
         _continue(predictor, variant, found, partial, about, jobs, on_block)
         _finish(one, predictor, found, partial, folder)
@@ -115,6 +122,9 @@ def _continue(
 
 def _finish(one: Checkpoint, predictor: Predictor, found: State, partial: Path, folder: Path) -> None:
     """Let the decoder write its answers to the wrong problems, and put the finished count in place."""
+    blocks = blocks_of(one.config.problems)
+    if not found.done[blocks].all() or (whole(one.config.problems) and found.counts[:, 0].sum() != BLOCK * len(blocks)):
+        raise BadInput(f"{partial}: its counts are not of all problems; remove it and count again")
     wrong = None
     if found.wrong is not None:
         wrong = found.wrong, predictor.generated(Problems.from_index(found.wrong))

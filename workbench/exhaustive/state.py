@@ -37,13 +37,13 @@ class State:
         self, block: int, counts: Counts, near: Int64[np.ndarray, "5"], wrong: UInt32[np.ndarray, " problem"]
     ) -> None:
         """Take in one block; `near` counts its digits, by place, that float64 decided."""
-        self.done[block] = True
-        self.counts = self.counts + counts
-        self.near = self.near + near
-        if self.wrong is not None:
-            self.wrong = np.concatenate([self.wrong, wrong])
-            if len(self.wrong) > MOST_LISTED:
-                self.wrong = None
+        done = self.done.copy()
+        done[block] = True
+        listed = None if self.wrong is None else np.concatenate([self.wrong, wrong])
+        if listed is not None and len(listed) > MOST_LISTED:
+            listed = None
+        # one assignment, so that an interruption leaves the block counted or not counted
+        self.__dict__ |= {"done": done, "counts": self.counts + counts, "near": self.near + near, "wrong": listed}
 
 
 def save(state: State, folder: Path, about: dict[str, str]) -> None:

@@ -29,7 +29,7 @@ void read_digits(const Decoder& decoder, const Activations& last, Digits& work, 
         best = above ? logit : best;
         largest = larger(largest, logit < 0 ? -logit : logit);
       }
-      const ivec tie = best - second < nearness * largest;
+      const ivec tie = ~(best - second >= nearness * largest);  // also where they are no numbers
       for (int i = 0; i < L; i++) {
         digits[(g + i) * stride * ANSWERS + answer] = uint8_t(kind[i]);
         close[g + i] |= tie[i] ? 1 << answer : 0;

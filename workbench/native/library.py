@@ -31,7 +31,7 @@ def _found() -> tuple[ctypes.CDLL | None, str]:
             library.workbench_step.restype = ctypes.c_double
             library.workbench_compiler.restype = ctypes.c_char_p
             return library, ""
-    return None, "the kernels are not built: no C++ compiler was found at installation"
+    return None, "the kernels are not built: no C++ compiler at installation, or it failed"
 
 
 def library() -> ctypes.CDLL:

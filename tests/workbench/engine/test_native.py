@@ -107,3 +107,21 @@ def test_parts_are_whole_tiles_and_cover_the_batch():
 
 def test_other_widths_are_named():
     assert "d_mlp 64, not 128" in library.missing(dataclasses.replace(TWO, d_mlp=128))
+
+
+@needs_kernels
+def test_what_the_kernels_cannot_read_is_refused(tokens):
+    weights = initial_weights(TWO, "fan-in", 0)
+    wide = {name: w.double() for name, w in weights.items()}
+    strange = tokens.clone()
+    strange[0, 3] = 13
+    for given, asked, says in (
+        (wide, tokens, "W_E is torch.float64"),
+        (weights, tokens.long(), "tokens are torch.int64"),
+        (weights, tokens[:0], r"tokens are torch.uint8 \[0, 16\]"),
+        (weights, strange, "a token is 13"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            native._given(given, asked, TWO)
+    with pytest.raises(ValueError, match="d_mlp 64, not 128"):
+        native._given(weights, tokens, dataclasses.replace(TWO, d_mlp=128))

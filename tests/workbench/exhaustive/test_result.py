@@ -126,3 +126,19 @@ def test_what_is_no_parquet_is_refused(written):
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(BadInput, match=r"wrong\.parquet: not readable as parquet"):
         result.read(written[0].folder).wrong_problems()
+
+
+def test_a_list_of_other_problems_is_refused(written):
+    made, tokens = written
+    other = INDEX + np.array([5, 0, 0, 0], np.uint32)
+    (made.folder / "wrong.parquet").write_bytes(result._wrong_bytes(other - np.array([0, 0, 1, 0], np.uint32), tokens))
+    with pytest.raises(BadInput, match="not those that counts.csv counts"):
+        result.read(made.folder).wrong_problems()
+
+
+def test_an_answer_that_is_right_is_refused(written):
+    made, tokens = written
+    right = encode(Problems.from_index(INDEX))[:, ANSWER_TOKENS]
+    (made.folder / "wrong.parquet").write_bytes(result._wrong_bytes(INDEX, np.concatenate([tokens[:3], right[3:]])))
+    with pytest.raises(BadInput, match="a right answer is listed as wrong"):
+        result.read(made.folder).wrong_problems()

@@ -75,3 +75,15 @@ def test_half_a_file_is_refused(tmp_path):
     (tmp_path / STATE).write_bytes((tmp_path / STATE).read_bytes()[:100])
     with pytest.raises(BadInput, match="not a saved count"):
         state.load(tmp_path, ABOUT)
+
+
+def test_an_interruption_inside_adding_leaves_the_block_uncounted(monkeypatch):
+    one = filled()
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(state.np, "concatenate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        one.add(9, one.counts, np.zeros(5, np.int64), np.array([1], np.uint32))
+    assert not one.done[9] and one.counts[:, 0].sum() == 10 and len(one.wrong) == 2
