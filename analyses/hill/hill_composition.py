@@ -19,7 +19,7 @@ class Options:
 
     seeds: int = knob(20, "seeds a circuit and arm")
     steps: int = knob(2000, "steps of a circuit of two units; one of three gets twice as many")
-    full: bool = knob(False, "100 seeds and 10,000 steps: about half an hour")
+    full: bool = knob(False, "100 seeds and 10,000 steps: about ten minutes")
     seed: int = knob(500, "the first seed")
 
     def __post_init__(self) -> None:

@@ -27,7 +27,7 @@ class Options:
 
     seeds: int = knob(2, "data seeds a setting")
     epochs: int = knob(6, "epochs of 1,000 steps of the sweep over beta1 and beta2; slow rates get five times as many")
-    full: bool = knob(False, "five seeds and the report's 100 epochs: about half an hour")
+    full: bool = knob(False, "five seeds and the report's 100 epochs: about ten minutes")
     seed: int = knob(100, "the first data seed")
 
     def __post_init__(self) -> None:

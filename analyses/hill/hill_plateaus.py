@@ -25,7 +25,7 @@ class Options:
 
     starts: int = knob(100, "starting weights a cell of operation and scale")
     others: int = knob(30, "of these, how many are also trained with each other setting of Adam")
-    full: bool = knob(False, "1,000 starting weights a cell and 200 under other settings: about 10 minutes")
+    full: bool = knob(False, "1,000 starting weights a cell and 200 under other settings: about five minutes")
     seed: int = knob(300, "seed of the starting weights and of the data")
 
     def __post_init__(self) -> None:

@@ -35,7 +35,7 @@ class Options:
 
     seeds: int = knob(40, "seeds a width or start; the reported U(-5, 5) gets 100 at least")
     starts: int = knob(200, "random starting weights on U(-5, 5), for the map")
-    full: bool = knob(False, "200 seeds a width and start, 1,000 random starts, 20 epochs: about 40 minutes")
+    full: bool = knob(False, "200 seeds a width and start, 1,000 random starts, 20 epochs: about half an hour")
     seed: int = knob(200, "the first data seed")
 
     def __post_init__(self) -> None:

@@ -41,10 +41,10 @@ def torch_walk(rate, beta1, beta2, steps, decay):
 
 
 @pytest.mark.parametrize(
-    ("beta1", "beta2", "r"), [(0.9, 0.5, 0.95), (0.0, 0.9, 0.96), (0.5, 0.2, 0.8), (0.9, 0.99, 0.997)]
+    ("beta1", "beta2", "r"), [(0.9, 0.5, 0.95), (0.0, 0.9, 0.96), (0.5, 0.2, 0.8), (0.9, 0.98, 0.996)]
 )
 def test_the_quotient_is_the_step_of_torchs_adam_on_a_geometric_gradient(beta1, beta2, r):
-    steps = torch_steps([r**t for t in range(1500)], beta1, beta2)
+    steps = torch_steps([r**t for t in range(900)], beta1, beta2)
     assert steps[-1] == pytest.approx(quotient(r, beta1, beta2), rel=5e-3)
 
 
@@ -165,8 +165,8 @@ def short():
         patch.setattr(runs, "FACTORS", (0.25, 1.0, 4.0))
         patch.setattr(runs, "SLOW_BETA1", (0.9,))
         patch.setattr(runs, "ALL", ("add", "identity"))
-        patch.setattr(runs, "PACES", ((0.1, 0.0, 0.5),))
-        patch.setattr(runs, "plain_stream", lambda n, s, samples: plain_stream(n, s, samples=min(samples, 19_200)))
+        patch.setattr(runs, "PACES", ((0.3, 0.0, 0.5),))
+        patch.setattr(runs, "plain_stream", lambda n, s, samples: plain_stream(n, s, samples=min(samples, 6400)))
         return module.hill_momentum.function([], module.Options(seeds=1, epochs=3))
 
 

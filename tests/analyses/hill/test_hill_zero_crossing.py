@@ -126,10 +126,10 @@ def test_a_run_of_each_kind_ends_where_the_surface_says():
              for inputs, start, positive in ((FIVE, (0.0, 0.0), False), (narrow, (0.0, 0.0), False),
                                              (FIVE, (0.5, 0.5), False), (FIVE, (0.0, 0.0), True))
              for seed in (0, 1)]  # fmt: skip
-    rows = runs.outcome(plans, steps=900, samples=6400)
+    rows = runs.outcome(plans, steps=700, samples=6400)
     assert [row["success"] for row in rows] == [False] * 2 + [True] * 6
     assert sorted((rows[0]["w1"], rows[0]["w2"])) == pytest.approx([-0.40, 0.76], abs=0.15)
-    assert rows == runs.outcome(plans, steps=900, samples=6400)
+    assert rows == runs.outcome(plans, steps=700, samples=6400)
 
 
 def test_the_noiseless_descent_ends_in_the_minimum_below_it():
