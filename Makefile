@@ -15,7 +15,7 @@ demo: setup
 	$(BIN)/workbench demo --out demo-output
 
 test: setup
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
 
 lint: setup
 	$(BIN)/ruff check .

@@ -161,8 +161,7 @@ def snapping_at_evaluation(rows: Sequence[Row]) -> Finding:
     snapped, as_is = share(base, "solved"), share(base, lambda row: row["error"] < SOLVED)
     text = (
         f"Snapping at evaluation {'rescues the last digits' if snapped.low > as_is.high else 'changes little'}: "
-        f"{snapped} circuits are exact with it, {as_is} without; none that is stranded elsewhere can be snapped out of "
-        "it."
+        f"{snapped} circuits are exact with it, {as_is} without."
     )
     return Finding(text, snapped.share, *snapped.interval, snapped.n, "weights as they are", as_is.share)
 

@@ -36,7 +36,7 @@ def plateau_figure(rows: Sequence[Row]) -> "go.Figure":
         width=1200,
         height=860,
     ).set_subplots(rows=2, cols=len(SHOWN), subplot_titles=titles, horizontal_spacing=0.05, vertical_spacing=0.11)
-    ends = squeezed(TICKS[-1])
+    ends = float(squeezed(TICKS[-1:])[0])
     _background(whole, ends * GRID)
     for line, when in enumerate(("start", "end"), start=1):
         for column, scale in enumerate(SHOWN, start=1):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from analyses.hill._hill_initialisation_runs import OPERATIONS, SCALES, Cell
 from analyses.hill._report_numbers import mse_by_avx2, printed_pair
 from analyses.published import load
+from workbench.hill.operations import operation
 from workbench.statistics import mean_interval, wilson
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ SAME = 1e-9  # relative difference of two errors that counts as none
 # Reasons why a run's error is not the published one.
 COSINE = "this CPU's code path of MKL's cosine; with its AVX2 code the error is the published one"
 ROUNDING = "rounding errors decide it; a start moved by 1e-12 of itself moves the error as well"
+ANGLES = "the weights are exact: what is left is where this CPU's cosine and sine round other than numpy's"
 POWER = "the last bits of complex powers, which differ between libraries"
 SHORTER = "fewer epochs than published"
 UNKNOWN = "not found"
@@ -90,10 +92,13 @@ def reason(row: Row, published: float, *, shorter: bool) -> str:
 
     The AVX2 cosine gives the published digits; or the run failed and had fewer epochs; or a nudge of 1e-12 at the start
     moves the number as well; or, both being at the floor and within 1%, it is a floor of complex powers, whose last
-    bits differ between libraries.
+    bits differ between libraries; or the weights are the selection itself, so only who computes the cosine is left
+    (MKL takes the same path for it on CPUs that are not Intel's, whatever it is told).
     """
     if _same(row["mse_avx2"], published):
         return COSINE
+    if not math.isnan(row["mse_avx2"]) and (row["W1"], row["W2"]) == operation(row["operation"]).selection:
+        return ANGLES
     if not row["learned"] and shorter:
         return SHORTER
     if not row["learned"] and not math.isnan(row["mse_nudged"]) and not _same(row["mse_nudged"], row["mse"]):

@@ -73,8 +73,8 @@ class Trained:
     diverged has an error of NaN.
     """
 
-    mse: Float[Tensor, "seed snap setting operation"]
-    exact: Bool[Tensor, "seed snap setting operation"]
+    mse: Float[Tensor, "*seed snap setting operation"]
+    exact: Bool[Tensor, "*seed snap setting operation"]
 
 
 @dataclass(frozen=True)

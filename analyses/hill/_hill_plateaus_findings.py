@@ -79,8 +79,8 @@ def sign_finding(rows: Sequence[Row]) -> Finding:
     ones = {count: share(where(runs, wrong=count), "failed") for count in (1, 2)}
     text = (
         f"{verdict} a weight of selection 1 or -1 whose W_hat starts with the wrong sign: {right} runs fail without "
-        f"one, {ones[1]} with one and {ones[2]} with two. The signs of M_hat and of weights of selection 0 decide "
-        "nothing by themselves. (Without cos and sin, which the unit circle solves in other ways too.)"
+        f"one, {ones[1]} with one and {ones[2]} with two. (Without cos and sin, which the unit circle solves in other "
+        "ways too.)"
     )
     return Finding(text, wrong.share, *wrong.interval, wrong.n, "all signs right", right.share)
 

@@ -138,7 +138,7 @@ def _row(
     plan: Plan, start: Start, W: Sequence[float], W_hat: Sequence[float], M_hat: Sequence[float], failed: bool
 ) -> Row:
     goals, selection = signed(plan.operation), operation(plan.operation).selection
-    wrong = [goal * start[0, weight] < 0 for weight, goal in enumerate(goals)]
+    wrong = [bool(goal * start[0, weight] < 0) for weight, goal in enumerate(goals)]
     lost = [use and abs(w - goal) >= SNAP for w, goal, use in zip(W, selection, needed(plan.operation), strict=True)]
     return {
         **vars(plan),

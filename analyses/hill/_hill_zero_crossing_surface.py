@@ -112,7 +112,8 @@ def surface(inputs: Inputs, points: int = 151) -> tuple[Float[np.ndarray, " w"],
     return axis, loss(w[:, None].expand(-1, points), w[None, :].expand(points, -1), inputs).numpy()
 
 
-def minima(inputs: Inputs) -> list[Minimum]:
+@functools.cache
+def minima(inputs: Inputs) -> tuple[Minimum, ...]:
     """All local minima with -1/2 < w <= 1, from a grid, then by Newton's method; the lowest first."""
     axis, values = surface(inputs)
     padded = np.pad(values, 1, constant_values=np.inf)
@@ -128,7 +129,7 @@ def minima(inputs: Inputs) -> list[Minimum]:
         spurious = bool(np.abs(w - 1).max() > 1e-6)
         if not any(np.abs(np.array(one.w) - w).max() < 1e-4 for one in found):
             found.append(Minimum((float(w[0]), float(w[1])), value, spurious))
-    return sorted(found, key=lambda one: one.loss)
+    return tuple(sorted(found, key=lambda one: one.loss))
 
 
 def mountain_pass(inputs: Inputs, start: tuple[float, float] = (0.0, 0.0)) -> float:

@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from workbench.hill.error_free import two_product, two_terms
 from workbench.hill.fitting_streams import Order, Turns
 from workbench.hill.operations import operation
 
@@ -28,7 +29,6 @@ SLOTS = (  # the weight pairs of the report's model, in the order in which their
     "cos-difference", "sin-difference", "cos-sum", "sin-sum",
 )  # fmt: skip
 SHARED = {"cos": "power-identity"}  # trained on the pair of another operation that has the same selection
-DIGITS = decimal.Context(prec=28)  # Python's default
 
 Generator = np.random.RandomState | np.random.Generator
 Pair = tuple[tuple[float, float], tuple[float, float]]  # W_hat, M_hat
@@ -95,23 +95,56 @@ def _repair(
             x2[second] = np.abs(x1[second]) / generator.uniform(low, high, second.sum()) * np.sign(x2[second])
 
 
+def _printed_beyond(value: str) -> tuple[int, int]:
+    """The whole number n and the k of a printed number `n / 10^k`."""
+    mantissa, _, exponent = value.partition("e")
+    whole, _, places = mantissa.partition(".")
+    return int(whole + places), len(places) - int(exponent or 0)
+
+
+def printed_rests(values: Sequence[float]) -> Float[np.ndarray, " value"]:
+    """What the shortest decimal form of each float64 has more than the float: below half a unit in the last place.
+
+    `n - a 10^k` is exact in two terms while 10^k is a float64, k <= 22; the few smaller numbers go through Decimal.
+    """
+    printed = list(map(repr, values))
+    whole, places = zip(*map(_printed_beyond, printed), strict=True)
+    n, k, a = np.array(whole), np.array(places), torch.tensor(values, dtype=torch.float64)
+    exact = k <= 22
+    power = torch.from_numpy(10.0 ** np.where(exact, k, 0))
+    product, error = two_product(a, power)
+    near = n.astype(np.float64)
+    rests = ((near - product.numpy()) + (n - near.astype(np.int64)) - error.numpy()) / power.numpy()
+    for place in np.flatnonzero(~exact).tolist():
+        rests[place] = float(decimal.Decimal(printed[place]) - decimal.Decimal(values[place]))
+    return rests
+
+
 def targets(
-    name: str, x: Float[np.ndarray, "sample 2"], read: dict[float, decimal.Decimal] | None = None
+    name: str, x: Float[np.ndarray, "sample 2"], read: dict[float, float] | None = None
 ) -> Float[np.ndarray, " sample"]:
     """Answers in float64; with `read`, those of + - x / go through the shortest decimal form of the inputs.
 
     That is the report's way: `a + b` in decimals of the printed a and b, rounded to float64, is not always the float64
-    sum of a and b. `read` keeps the decimals already made of inputs, for the next operation on them.
+    sum of a and b. It is computed without decimals: the rounded answer, its error, and what the printed forms have
+    beyond the inputs. `read` keeps the latter for the next operation on the same inputs.
     """
     row = operation(name)
-    compute = {"add": DIGITS.add, "subtract": DIGITS.subtract, "multiply": DIGITS.multiply, "divide": DIGITS.divide}
-    if read is None or name not in compute:
+    if read is None or name not in ("add", "subtract", "multiply", "divide"):
         return np.asarray(row.exact(*x.T[: row.arity]))
     columns = x.T.tolist()
-    for column in columns:
-        read.update((value, decimal.Decimal(repr(value))) for value in column if value not in read)
-    answers = map(compute[name], *(map(read.__getitem__, column) for column in columns))
-    return np.fromiter(map(float, answers), dtype=np.float64, count=len(x))
+    if new := list(dict.fromkeys(value for column in columns for value in column if value not in read)):
+        read.update(zip(new, printed_rests(new).tolist(), strict=True))
+    rest_a, rest_b = (np.fromiter(map(read.__getitem__, column), np.float64, len(x)) for column in columns)
+    a, b = np.ascontiguousarray(x.T)
+    answer, error = (part.numpy() for part in two_terms(name, torch.from_numpy(a), torch.from_numpy(b)))
+    beyond = {
+        "add": lambda: rest_a + rest_b,
+        "subtract": lambda: rest_a - rest_b,
+        "multiply": lambda: a * rest_b + b * rest_a,
+        "divide": lambda: (rest_a - answer * rest_b) / b,
+    }[name]()
+    return answer + (error + beyond)
 
 
 Problems = tuple[Tensor, Tensor]  # inputs [sample, 2], answers [sample]
@@ -119,7 +152,7 @@ Problems = tuple[Tensor, Tensor]  # inputs [sample, 2], answers [sample]
 
 def problem_sets(names: Sequence[str], within: Distribution, seed: int, count: int) -> dict[str, Problems]:
     """Inputs and answers of the report's data sets of these operations, each drawn afresh from the seed."""
-    read: dict[float, decimal.Decimal] = {}
+    read: dict[float, float] = {}
     drawn = {name: inputs(name, within, np.random.RandomState(seed), count) for name in names}
     return {name: (torch.from_numpy(x), torch.from_numpy(targets(name, x, read))) for name, x in drawn.items()}
 

@@ -20,7 +20,7 @@ FULL = (40, 10_000)  # starts a cell, steps
 class Options:
     """How many starting weights, and how long."""
 
-    starts: int = knob(5, "starting weights a cell of operation, optimizer and scale; every way to snap gets the same")
+    starts: int = knob(10, "starting weights a cell of operation, optimizer and scale; every way to snap gets the same")
     steps: int = knob(2400, "steps a training, in epochs of 300")
     full: bool = knob(False, "40 starting weights a cell and 10,000 steps: about ten minutes")
     seed: int = knob(400, "seed of the starting weights and of the data")

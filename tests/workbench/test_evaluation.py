@@ -177,6 +177,8 @@ def test_a_committed_checkpoint_has_the_validation_numbers_of_its_history(name: 
     found, stored = evaluation.by_operator(outcome, validation()), one.history["results"]["validation"]
     assert found.keys() == stored.keys()
     for operator, score in found.items():
-        for count in ("n", "digits_right", "sequences_right", "signs_right"):
-            assert getattr(score, count) == stored[operator][count]
+        assert score.n == stored[operator]["n"]
+        for count in ("digits_right", "sequences_right", "signs_right"):
+            # float32 matrix products round differently from CPU to CPU, so a digit at a tie may go either way
+            assert abs(getattr(score, count) - stored[operator][count]) <= 2
         assert score.loss == pytest.approx(stored[operator]["loss"], abs=1e-6)

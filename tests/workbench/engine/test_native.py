@@ -17,7 +17,7 @@ TWO = Architecture(n_layers=2)
 
 @needs_kernels
 def test_it_is_the_plain_step_as_far_as_float32_goes(decoder, tokens, distance, plain_distance):
-    # Trained weights have small gradients out of large terms that cancel: there the plain step errs by up to 3e-5 too.
+    # Trained weights have small gradients out of large terms that cancel: there the plain step errs by up to 4e-5 too.
     found, plainly = distance(native, *decoder, tokens), plain_distance(*decoder, tokens)
     assert found.loss < 1e-6
     assert found.gradient < max(1e-5, 2 * plainly.gradient)
