@@ -25,7 +25,7 @@ from workbench.recipe import check_types, knob
 if TYPE_CHECKING:
     from workbench.checkpoint import Checkpoint
 
-FULL_SEEDS = 4
+FULL_SEEDS = 3
 MOST_EPOCHS, MOST_SEEDS = 1000, 100
 
 

@@ -1,6 +1,7 @@
 """`workbench grid`, `lr-sweep` and `init-sweep`: many runs, each in a worker process of its own."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +10,7 @@ import typer
 from workbench.cli.grid_progress import watching
 from workbench.cli.output import note, print_json, print_table, say
 from workbench.errors import RunFailed
+from workbench.recipe import Variant
 
 if TYPE_CHECKING:
     from workbench.grid import Ended
@@ -24,14 +26,24 @@ Steps = Annotated[
     int | None,
     typer.Option(min=1, help="A shorter recipe of this many steps, to try the command out.", show_default=False),
 ]
+Problems = Annotated[
+    Variant,
+    typer.Option(help="Task variant: all, ordered (a >= b), subtraction, addition, sign-hidden."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 RATE_COLUMNS = ("run", "rate", "mlp", "steps", "lowest loss", "last loss", "stable", "why")
 INIT_COLUMNS = ("run", "init", "mlp", "steps", "best loss", "stopped")
 
 
-def grid(out: Out = Path("checkpoints"), jobs: Jobs = None, steps: Steps = None, as_json: AsJson = False) -> None:
-    """Train the twelve models: relu and bilinear, 1 and 2 layers, seeds 0, 1 and 2.
+def grid(
+    out: Out = Path("checkpoints"),
+    jobs: Jobs = None,
+    steps: Steps = None,
+    problems: Problems = "all",
+    as_json: AsJson = False,
+) -> None:
+    """Train the twelve models: relu and bilinear, 1 and 2 layers, seeds 0, 1 and 2; or twelve of a task variant.
 
     What is complete is skipped and what is unfinished continues to the very bytes it would have had, so the same
     command again picks up after Ctrl-C, a crash or a failed model.
@@ -42,7 +54,8 @@ def grid(out: Out = Path("checkpoints"), jobs: Jobs = None, steps: Steps = None,
     if steps is not None:
         note(f"a shorter recipe to try out: {steps:,} steps instead of {recipe.steps:,}; not the published models")
         recipe = Recipe(steps=steps, warmup_steps=min(recipe.warmup_steps, steps // 3))
-    ended = _run({config.name: config for config in twelve(recipe)}, out, jobs)
+    configs = [replace(config, problems=problems) for config in twelve(recipe)]
+    ended = _run({config.name: config for config in configs}, out, jobs)
     _show_grid(ended, out, as_json)
     _complain([one for one in ended if not one.finished], len(ended), out)
 

@@ -4,6 +4,7 @@ Every rule follows the single-tensor algorithm in torch's documentation, with th
 settings. A setting that differs between the units of a stack is a value a unit; one that does not is a plain number.
 """
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -90,10 +91,17 @@ class Spread:
         """A function of the setting, computed once a distinct value, as Python computes it for a single one."""
         return torch.tensor([function(value) for value in self.values], dtype=self.dtype)[self.place]
 
+    @functools.cached_property
+    def itself(self) -> Float[Tensor, " unit"]:
+        """The setting of each unit."""
+        return self.each(float)
 
-def _of(setting: Setting, function: Callable[[float], float] = float) -> Value:
-    """A function of a setting: a number, or one a unit."""
-    return setting.each(function) if isinstance(setting, Spread) else function(setting)
+
+def _of(setting: Setting, function: Callable[[float], float] | None = None) -> Value:
+    """A setting, or a function of it: a number, or one a unit."""
+    if isinstance(setting, Spread):
+        return setting.itself if function is None else setting.each(function)
+    return setting if function is None else function(setting)
 
 
 # Everything below is written in operations that round once, never as torch's fused ones (lerp, addcmul, addcdiv): so a

@@ -72,6 +72,15 @@ def test_the_grid_is_the_twelve_under_the_published_recipe(tmp_path: Path, asked
     assert shapes == [(mlp, n, seed, Recipe()) for mlp in kinds for n in (1, 2) for seed in (0, 1, 2)]
 
 
+def test_a_variant_is_twelve_models_of_its_own(tmp_path: Path, asked) -> None:
+    names = [replace(config, problems="ordered").name for config in recipe.twelve()]
+    kept = asked(dict.fromkeys(names, ("failed", "x")))
+    assert cli.run(["grid", "--out", str(tmp_path), "--problems", "ordered"]) == 1
+    runs = list(kept["runs"].values())
+    assert runs == [replace(config, problems="ordered") for config in recipe.twelve()]
+    assert "arithmetic-bilinear-1layer-ordered-seed2" in kept["runs"]
+
+
 def test_a_shorter_recipe_says_so(tmp_path: Path, asked, capsys) -> None:
     kept = asked(dict.fromkeys((config.name for config in recipe.twelve()), ("failed", "x")))
     assert cli.run(["grid", "--out", str(tmp_path), "--steps", "30"]) == 1
