@@ -94,3 +94,7 @@ class Splits:
     def test(self) -> Problems:
         """The 10,000 test problems."""
         return Problems.from_index(self._drawn[TRAIN_EXAMPLES + VALIDATION_EXAMPLES :])
+
+    def fresh(self, count: int) -> Problems:
+        """`count` problems that come after all of these in the same draw: no run of this data seed has met them."""
+        return Problems.from_index(draw(self.data_seed, TOTAL_EXAMPLES + count, self.variant)[TOTAL_EXAMPLES:])

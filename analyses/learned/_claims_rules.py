@@ -89,5 +89,5 @@ def size_explains(narrow: Sequence[float], wide: Sequence[float], bilinear: Sequ
 
 
 def sign_needed(hidden: Sequence[float]) -> Verdict:
-    """Of "the given sign is needed", from 2-layer models trained without it, on subtraction."""
+    """Of "the given sign spares a comparison", from 2-layer models trained without it, on subtraction."""
     return {"supported": "refuted", "refuted": "supported", "open": "open"}[solved(hidden)]  # type: ignore[return-value]

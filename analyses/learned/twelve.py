@@ -101,13 +101,11 @@ def shape_of(config: RunConfig) -> tuple[str, int] | None:
 
 
 def _held_out(config: RunConfig, fresh: int) -> "dict[str, Problems]":
-    """Validation, test, and problems that come after both in the same draw, so that no model trained on them."""
-    from workbench.splits import TOTAL_EXAMPLES, Splits, draw
-    from workbench.task import Problems
+    """Validation, test, and problems that no model trained on."""
+    from workbench.splits import Splits
 
     splits = Splits(config.data_seed, config.problems)
-    more = draw(config.data_seed, TOTAL_EXAMPLES + fresh, config.problems)[TOTAL_EXAMPLES:]
-    return {"validation": splits.validation, "test": splits.test, "fresh": Problems.from_index(more)}
+    return {"validation": splits.validation, "test": splits.test, "fresh": splits.fresh(fresh)}
 
 
 def _evaluate(one: "Checkpoint", held_out: "dict[str, Problems]") -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

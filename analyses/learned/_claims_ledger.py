@@ -1,0 +1,217 @@
+"""The ledger of claims: each sentence with what was measured, the rule that decides, and the verdict."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from analyses.learned import _claims_rules as rules
+from analyses.learned._claims_evidence import WIDE, Row, kind_of, shares
+from workbench.recipe import RunConfig
+from workbench.result import Finding
+
+CARDS = "model cards"
+KINDS = ("relu", "bilinear")
+SEEDS = 3  # of every kind of model, as published
+
+# Of the borrow sentence: test, group, what the 1-layer models were trained on, the rule, what the sentence predicts.
+Rule = Callable[[Sequence[float]], rules.Test]
+BORROW_TESTS: tuple[tuple[str, str, str, Rule, str], ...] = (
+    ("no-borrow", "no borrow", "all", rules.predicted_high, f"{rules.SOLVED} or more, against it below {rules.FAILED}"),
+    (
+        "units", "units", "all", lambda found: rules.predicted_high(found, rules.RIGHT, rules.WRONG),
+        f"{rules.RIGHT} or more, against it below {rules.WRONG}",
+    ),
+    ("ordered", "borrow", "ordered", rules.predicted_low, f"{rules.FAILED} or less, against it from {rules.SOLVED}"),
+    (
+        "subtraction", "borrow", "subtraction", rules.predicted_low,
+        f"{rules.FAILED} or less, against it from {rules.SOLVED}",
+    ),
+)  # fmt: skip
+TEST_COLUMNS = ("mlp", "test", "group", "trained_on", "seeds", "n", "lowest", "highest", "two_layers_lowest",
+                "predicted", "result")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BorrowTest:
+    """One test of the borrow sentence on the 1-layer models of one MLP kind; beside it the same in 2 layers."""
+
+    mlp: str
+    test: str
+    group: str
+    trained_on: str
+    found: tuple[Row, ...]
+    two_layers: tuple[Row, ...]
+    predicted: str
+    result: rules.Test
+
+    def row(self) -> Row:
+        """A row of the table."""
+        values, two = _values(self.found), _values(self.two_layers)
+        numbers = (len(values), min((r["n"] for r in self.found), default=0), min(values, default=float("nan")))
+        last = (max(values, default=float("nan")), min(two, default=float("nan")), self.predicted, self.result)
+        return dict(zip(TEST_COLUMNS, (self.mlp, self.test, self.group, self.trained_on, *numbers, *last), strict=True))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A sentence, its test and its verdict. `value` is the number that decides, with its interval over problems."""
+
+    sentence: str
+    source: str
+    verdict: rules.Verdict
+    test: str
+    measured: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+    control: str | None = None
+    control_value: float | None = None
+
+    def row(self) -> Row:
+        """A row of the table; NaN for a number that is not there."""
+        numbers = {name: float("nan") if value is None else value for name, value in asdict(self).items()}
+        return numbers | {"n": self.n or 0, "control": self.control or ""}
+
+    def finding(self) -> Finding:
+        """The same as a sentence."""
+        text = f'{self.verdict.upper()}: "{self.sentence}" {self.measured}'
+        return Finding(text, self.value, self.low, self.high, self.n, self.control, self.control_value)
+
+
+def _values(found: Sequence[Row]) -> list[float]:
+    return [row["share"] for row in found]
+
+
+def _span(found: Sequence[Row]) -> str:
+    values = _values(found)
+    return f"{min(values):.3f} to {max(values):.3f}" if values else "not given"
+
+
+def borrow_tests(rows: list[Row]) -> list[BorrowTest]:
+    """The four tests of either MLP kind; open where not all three seeds were given."""
+    tests = []
+    for mlp in KINDS:
+        for name, group, trained_on, rule, predicted in BORROW_TESTS:
+            found, two = (tuple(shares(rows, group, mlp, layers, trained_on)) for layers in (1, 2))
+            result = rule(_values(found)) if len(found) == SEEDS else "open"
+            tests.append(BorrowTest(mlp, name, group, trained_on, found, two, predicted, result))
+    return tests
+
+
+def entries(rows: list[Row], tests: Sequence[BorrowTest], configs: Sequence[RunConfig]) -> list[Entry]:
+    """Every sentence that the given models can speak to, in reading order."""
+    found = [
+        *_accuracy_entries(rows),
+        *(_borrow_entry(mlp, [test for test in tests if test.mlp == mlp]) for mlp in KINDS),
+        _sign_entry(rows),
+        *_recipe_entries(rows, [config for config in configs if (kind_of(config) or ("", 0, ""))[2] == "all"]),
+        _direction_entry(rows),
+    ]
+    return [entry for entry in found if entry is not None]
+
+
+def _accuracy(
+    rows: list[Row], sentence: str, groups: Sequence[str], layers: int, rule: Callable[[list[float]], rules.Verdict]
+) -> Entry | None:
+    found = [row for group in groups for mlp in KINDS for row in shares(rows, group, mlp, layers)]
+    if not found:
+        return None
+    low, high = min(found, key=lambda row: row["share"]), max(found, key=lambda row: row["share"])
+    decides = high if rule is rules.not_solved else low
+    spans = "; ".join(f"{group}: {mlp} {_span(shares(rows, group, mlp, layers))}" for group in groups for mlp in KINDS)
+    return Entry(
+        sentence, CARDS, rule(_values(found)), f"solved from {rules.SOLVED}, not solved up to {rules.FAILED}",
+        f"({spans}; {layers} layer{'s' * (layers > 1)})", decides["share"], decides["low"], decides["high"],
+        decides["n"], "the other end of the seeds", (low if decides is high else high)["share"],
+    )  # fmt: skip
+
+
+def _accuracy_entries(rows: list[Row]) -> list[Entry | None]:
+    return [
+        _accuracy(rows, "The 1-layer models have solved addition", ["addition"], 1, rules.solved),
+        _accuracy(rows, "and not subtraction", ["subtraction"], 1, rules.not_solved),
+        _accuracy(rows, "the 2-layer models solve both", ["addition", "subtraction"], 2, rules.solved),
+    ]
+
+
+def _borrow_entry(mlp: str, tests: Sequence[BorrowTest]) -> Entry | None:
+    if not any(test.found for test in tests):
+        return None
+    verdict = rules.borrow_sentence([test.result for test in tests])
+    parts = "; ".join(f"{test.test} {_span(test.found)}: {test.result}" for test in tests)
+    first = min((row for test in tests if test.test == "ordered" for row in test.found), key=lambda r: r["share"],
+                default=min((row for test in tests for row in test.found), key=lambda r: r["share"]))  # fmt: skip
+    two = [row for test in tests if test.test == "ordered" for row in test.two_layers]
+    return Entry(
+        "The second layer is buying borrow propagation specifically", CARDS, verdict,
+        "two of four tests against it refute it, all must hold to support it",
+        f"({mlp}, 1 layer; {parts})", first["share"], first["low"], first["high"], first["n"],
+        "2 layers, the same" if two else None, min(_values(two)) if two else None,
+    )  # fmt: skip
+
+
+def _sign_entry(rows: list[Row]) -> Entry | None:
+    found = [row for mlp in KINDS for layers in (1, 2) for row in shares(rows, "sign", mlp, layers)]
+    if not found:
+        return None
+    most = max(found, key=lambda row: row["share"])
+    return Entry(
+        "sign acc is ~0 by construction", CARDS,
+        "supported" if most["share"] <= rules.ALWAYS_ZERO else "refuted", f"at most {rules.ALWAYS_ZERO} in every model",
+        f"(at most {most['share']:.4f} in {len(found)} models; the loss has no gradient there)",
+        most["share"], most["low"], most["high"], most["n"],
+    )  # fmt: skip
+
+
+def _recipe_entries(rows: list[Row], configs: Sequence[RunConfig]) -> list[Entry | None]:
+    """That the recipe is one for all, and that the MLP kind is the only structural difference."""
+    if not configs:
+        return []
+    same = len({(c.recipe, c.data_seed, c.problems, c.engine) for c in configs}) == 1
+    recipe = Entry(
+        "trained under an identical recipe", CARDS, "supported" if same else "refuted",
+        "one recipe, data seed and task in every config", f"({len(configs)} configurations compared, ours)",
+        float(len({c.recipe for c in configs})), n=len(configs),
+    )  # fmt: skip
+    return [recipe, _structure_entry(rows, configs)]
+
+
+def _structure_entry(rows: list[Row], configs: Sequence[RunConfig]) -> Entry | None:
+    sizes = {(c.architecture.mlp, c.architecture.n_layers): c.architecture.n_params for c in configs}
+    if not {("relu", 1), ("bilinear", 1)} <= set(sizes):
+        return None
+    extra = sizes["bilinear", 1] - sizes["relu", 1]
+    models = (("relu", "all"), ("relu", WIDE), ("bilinear", "all"))
+    kinds = [_values(shares(rows, "subtraction", mlp, 1, trained_on)) for mlp, trained_on in models]
+    text = f"(bilinear has {extra:,} more parameters a layer"
+    control, value = None, None
+    if all(kinds):
+        value = rules.size_explains(*kinds)
+        spans = ", ".join(f"{min(kind):.3f} to {max(kind):.3f}" for kind in kinds)
+        text += f"; subtraction of relu, relu with as many parameters, bilinear: {spans}"
+        control = "share of the kinds' difference that a ReLU of the same size makes up"
+    return Entry(
+        "MLP type is the only structural difference", CARDS, "refuted" if extra else "supported",
+        "equal numbers of parameters", text + ")", float(extra), n=len(configs), control=control, control_value=value,
+    )  # fmt: skip
+
+
+def _direction_entry(rows: list[Row]) -> Entry | None:
+    found = [row for mlp in KINDS for row in shares(rows, "subtraction", mlp, 2, "sign-hidden")]
+    if not found:
+        return None
+    low = min(found, key=lambda row: row["share"])
+    given = [row for mlp in KINDS for row in shares(rows, "subtraction", mlp, 2)]
+    return Entry(
+        "the given sign spares the models a comparison that they need", "ours, of the sign-hidden control",
+        rules.sign_needed(_values(found)) if len(found) == 2 * SEEDS else "open",
+        f"refuted if 2-layer models without the sign solve subtraction, {rules.SOLVED} or more",
+        f"(2 layers trained without it, subtraction: {_span(found)})", low["share"],
+        low["low"], low["high"], low["n"], "with the sign" if given else None, min(_values(given)) if given else None,
+    )  # fmt: skip
+
+
+def verdict_counts(found: Sequence[Entry]) -> dict[Any, int]:
+    """How many sentences each verdict has."""
+    return {verdict: sum(entry.verdict == verdict for entry in found) for verdict in ("supported", "refuted", "open")}
