@@ -94,6 +94,8 @@ def test_every_source_file_has_a_test_file():
         (["train", "--help"], {"torch", "transformer_lens", "pandas"}),
         (["hill", "calc", "--help"], {"torch", "transformer_lens", "pandas", "plotly"}),
         (["hill", "fit", "--help"], {"torch", "transformer_lens", "pandas", "plotly"}),
+        (["ntk", "run", "--help"], {"torch", "transformer_lens", "pandas", "plotly"}),
+        (["ntk", "solve", "--help"], {"torch", "transformer_lens", "pandas", "plotly"}),
         (["list", "checkpoints"], {"torch", "transformer_lens", "pandas"}),
         (["solve", "checkpoints/arithmetic-relu-1layer-seed0", "1+1"], {"transformer_lens", "pandas"}),
         (["evaluate", "checkpoints/arithmetic-relu-1layer-seed0", "--split", "test"], {"transformer_lens", "pandas"}),

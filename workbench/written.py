@@ -166,7 +166,7 @@ def _heads_of_exact(weights: Arrays) -> None:
 
 
 def _carries(weights: Arrays) -> None:
-    """The MLP of layer 0: the mode; `relu(x) - relu(x - 1)`, x above 1 where a carry or borrow arrives, else negative."""
+    """The MLP of layer 0: the mode; `relu(x) - relu(x - 1)`, x >= 1 where a carry or borrow arrives, else negative."""
     into, out = weights["blocks.0.mlp.W_in"], weights["blocks.0.mlp.W_out"]
     into[OPERATOR, 0] = 1
     for mode in (1, 2):

@@ -23,7 +23,7 @@ FEWEST, MOST = 1_000, 1_000_000
 class Options:
     """How many problems are asked."""
 
-    problems: int = knob(40_000, "fresh problems of each task variant, 1,000 to 1,000,000")
+    problems: int = knob(20_000, "fresh problems of each task variant, 1,000 to 1,000,000")
 
     def __post_init__(self) -> None:
         check_types(self)

@@ -1,0 +1,1 @@
+"""Questions about exact kernel machines, one file each."""
