@@ -36,16 +36,19 @@ class Analysis:
     options: type
     function: "Callable[[list[Checkpoint], Any], Result]"
     inputs: Inputs
+    within: str = ""
 
 
 def analysis(
-    *, question: str, options: type, inputs: Inputs = "checkpoints"
+    *, question: str, options: type, inputs: Inputs = "checkpoints", within: str = ""
 ) -> Callable[[Callable[..., Result]], Analysis]:
     """Register the decorated function as the analysis of its file.
 
     `options` is a frozen dataclass whose fields carry `metadata["help"]` (see `workbench.recipe.knob`) and become
     flags. `inputs` says what the function takes first: loaded checkpoints, the folder they lie in (for runs that are
-    not all finished, such as sweeps), or an empty list. Raises TypeError for options or inputs of another kind.
+    not all finished, such as sweeps), or an empty list. `within` is the subfolder of a folder of checkpoints where that
+    folder lies, or further checkpoints that `analyze all` gives it with the others. Raises TypeError for options or
+    inputs of another kind.
     """
     frozen = isinstance(options, type) and getattr(options, "__dataclass_params__", None)
     if not (frozen and frozen.frozen):
@@ -57,7 +60,7 @@ def analysis(
         raise TypeError(f"inputs of an analysis is {inputs!r}, expected one of {', '.join(get_args(Inputs))}")
 
     def wrap(function: Callable[..., Result]) -> Analysis:
-        return Analysis(_name(function.__module__), question, options, function, inputs)
+        return Analysis(_name(function.__module__), question, options, function, inputs, within)
 
     return wrap
 

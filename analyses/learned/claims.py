@@ -31,7 +31,11 @@ class Options:
             raise BadInput(f"problems is {self.problems:,}, expected {FEWEST:,} to {MOST:,}")
 
 
-@analysis(question="Which of the sources' sentences on the learned models does the evidence support?", options=Options)
+@analysis(
+    question="Which of the sources' sentences on the learned models does the evidence support?",
+    options=Options,
+    within="controls",
+)
 def claims(checkpoints: "list[Checkpoint]", options: Options) -> Result:
     """The ledger, the four tests of the borrow sentence, and every number they rest on.
 

@@ -41,6 +41,7 @@ class Options:
     question="Which of the 200,000,000 problems does each decoder get wrong?",
     options=Options,
     inputs="folder",
+    within="exhaustive",
 )
 def exhaustive(folder: Path, options: Options) -> Result:
     """Exact errors by operator, place, class and cell, and the kinds of wrong answers where they are listed.

@@ -27,6 +27,7 @@ class Options:
     question="Which learning rate is the highest at which both MLP kinds stay stable, and is it the published one?",
     options=Options,
     inputs="folder",
+    within="sweeps/learning-rate",
 )
 def learning_rate(folder: Path, options: Options) -> Result:
     """Tables, curves and the picked rate of the learning-rate sweep in `folder`, finished and diverged runs alike.

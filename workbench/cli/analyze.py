@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from workbench.analysis import Analysis, Result
+from workbench.cli import analyze_all
 from workbench.cli.flags import build, with_flags
 from workbench.cli.models import load_given
 from workbench.cli.output import note, print_json, print_table, say
@@ -44,7 +45,7 @@ def _load(one: Analysis, paths: list[Path]) -> tuple[Any, list[str]]:
             raise BadInput(f"{one.name} takes one folder, {len(paths)} were given")
         return paths[0], [paths[0].name]
     loaded = load_given(paths)
-    return loaded, [one.name for one in loaded]
+    return loaded, [analyze_all.named(one) for one in loaded]
 
 
 def _show(result: Result, files: list[Path], as_json: bool) -> None:
@@ -104,6 +105,17 @@ def _command(one: Analysis) -> Any:
     return with_flags(analyze_one, one.options)
 
 
+def everything(paths: Paths = None, out: Out = None, as_json: AsJson = False) -> None:
+    """Run every analysis on folders of checkpoints: workbench analyze all checkpoints --out results.
+
+    Each with its default options, into a folder of its own. What is there already is skipped, so the same command
+    continues; a failure stops no other.
+    """
+    if not paths:
+        raise BadInput("analyze all needs a folder of checkpoints: workbench analyze all checkpoints")
+    analyze_all.run_all(paths, out or Path("results"), as_json)
+
+
 def add_to(app: typer.Typer, words: list[str]) -> None:
     """Register the commands; an analysis is imported only when the command line names it, or asks for all."""
     app.command("analyses")(analyses)
@@ -115,7 +127,9 @@ def add_to(app: typer.Typer, words: list[str]) -> None:
     from workbench import analysis
 
     named = next((word for word in words[1:] if not word.startswith("-")), None)
-    for name in [named] if named else analysis.names():
-        one = analysis.get(name)
-        group.command(name)(_command(one))
+    if named in (None, "all"):
+        group.command("all")(everything)
+    if named != "all":
+        for name in [named] if named else analysis.names():
+            group.command(name)(_command(analysis.get(name)))
     group.callback()(lambda: None)
