@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from analyses._rows import Row, grouped, where
 from analyses.hill._hill_composition_findings import free_runs
 from analyses.hill._hill_composition_runs import END_TO_END, Trained
-from analyses.hill._rows import Row, grouped, where
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from analyses._rows import Row, Share, grouped, median, share, where
 from analyses.hill._hill_composition_runs import END_TO_END, MOVING, SOLVED
-from analyses.hill._rows import Row, Share, grouped, median, share, where
 from workbench.analysis import Finding
 
 APART = 0.1  # units lock apart when the gap between their locks is more than this share of the time to the last

@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from analyses._rows import Row
 from analyses.hill._hill_composition_runs import EVERY, Trained, fixed_units
-from analyses.hill._rows import Row
 
 HELD = 300  # steps at a saturated value that count as a lock
 LEFT = 0.1  # and how far a weight must then be from it to count as having left

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from analyses.hill._rows import Row
+from analyses._rows import Row
 from workbench.hill.circuit import Circuit
 from workbench.hill.constraint import SNAP, constrain, constrain_snapped, snap
 from workbench.hill.fitting import Optimizer, Stepper, optimizer

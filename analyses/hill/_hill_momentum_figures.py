@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analyses.hill._rows import Row, grouped, where
+from analyses._rows import Row, grouped, where
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

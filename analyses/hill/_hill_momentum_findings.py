@@ -3,8 +3,8 @@
 import math
 from collections.abc import Callable, Sequence
 
+from analyses._rows import Row, Share, grouped, mean, median, share, where
 from analyses.hill._hill_momentum_runs import EPSILON, FITTED, RATE, SCORED
-from analyses.hill._rows import Row, Share, grouped, mean, median, share, where
 from workbench.analysis import Finding
 from workbench.statistics import mean_interval
 

@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from analyses._rows import Row
 from analyses.hill._hill_momentum_theory import critical_rate, growth, steady_pace
 from analyses.hill._plain_streams import plain_stream
-from analyses.hill._rows import Row
 from workbench.hill.constraint import partials, snap
 from workbench.hill.fitting import Fit, Stack, Unit, fit, optimizer
 

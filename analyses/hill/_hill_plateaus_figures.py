@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from analyses._rows import Row, where
 from analyses.hill._hill_plateaus_findings import RACE, straight
 from analyses.hill._hill_plateaus_runs import SCALES, signed
-from analyses.hill._rows import Row, where
 from workbench.hill.constraint import SNAP
 
 if TYPE_CHECKING:

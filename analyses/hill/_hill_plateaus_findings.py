@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from analyses._rows import Row, grouped, share, where
 from analyses.hill._hill_plateaus_runs import AS_DRAWN, CIRCLE, OTHER_BATCHES, REPORTED, SCALES, needed
-from analyses.hill._rows import Row, grouped, share, where
 from workbench.analysis import Finding
 
 SIGN, RACE, GATE = "a W_hat of the wrong sign", "race below c", "a negative M_hat"

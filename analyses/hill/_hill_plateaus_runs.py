@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from analyses._rows import Row
 from analyses.hill._plain_streams import plain_stream
-from analyses.hill._rows import Row
 from workbench.hill.constraint import SNAP, partials
 from workbench.hill.fitting import Stack, Unit, fit, optimizer
 from workbench.hill.operations import operation

@@ -5,9 +5,9 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from analyses._rows import Row, where
 from analyses.hill._hill_snapped_training_findings import EVALUATION, HARD, THROUGH, ratios
 from analyses.hill._hill_snapped_training_runs import MODES, OPTIMIZERS, SCALES
-from analyses.hill._rows import Row, where
 from workbench.statistics import mean_interval
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from analyses._rows import Row, Share, grouped, median, share, where
 from analyses.hill._hill_snapped_training_runs import MODES, OPTIMIZERS, SCALES, Mode
-from analyses.hill._rows import Row, Share, grouped, median, share, where
 from workbench.analysis import Finding
 from workbench.statistics import mean_interval
 

@@ -15,9 +15,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from analyses._rows import Row
 from analyses.hill._plain_streams import plain_stream
 from analyses.hill._report_protocol import BATCH
-from analyses.hill._rows import Row
 from workbench.hill.circuit import Circuit, Node
 from workbench.hill.constraint import SNAP, constrain, constrain_snapped
 from workbench.hill.fitting import Stepper, optimizer

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from analyses._rows import Row, where
 from analyses.hill import _hill_zero_crossing_surface as surface
 from analyses.hill._hill_zero_crossing_runs import REPORTED
-from analyses.hill._rows import Row, where
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

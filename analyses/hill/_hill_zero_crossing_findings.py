@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analyses.hill._rows import Row, Share, share, where
+from analyses._rows import Row, Share, share, where
 from workbench.analysis import Finding
 
 AWAY = 0.8  # verdicts look at scales below this share of the critical one, or above its inverse

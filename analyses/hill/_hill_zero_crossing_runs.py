@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from analyses._rows import Row
 from analyses.hill._hill_zero_crossing_surface import Inputs, loss
 from analyses.hill._plain_streams import plain_stream
 from analyses.hill._report_protocol import BATCH, SAMPLES, Distribution
-from analyses.hill._rows import Row
 from workbench.hill.constraint import constrain
 from workbench.hill.fitting import Stepper, Unit, fit, optimizer
 

@@ -15,7 +15,7 @@ from workbench.recipe import check_types, knob
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from analyses.hill._rows import Row
+    from analyses._rows import Row
     from workbench.checkpoint import Checkpoint
 
 FULL_SEEDS, FULL_EPOCHS = 5, 100
@@ -47,10 +47,10 @@ def hill_momentum(checkpoints: "list[Checkpoint]", options: Options) -> Result:
     """Sweep beta1 and beta2 with and without epsilon, then rates, throws and paces, then where it all ends."""
     import pandas as pd
 
+    from analyses._rows import where
     from analyses.hill import _hill_momentum_figures as figures
     from analyses.hill import _hill_momentum_findings as findings
     from analyses.hill import _hill_momentum_runs as runs
-    from analyses.hill._rows import where
 
     count, epochs = (FULL_SEEDS, FULL_EPOCHS) if options.full else (options.seeds, options.epochs)
     seeds = range(options.seed, options.seed + count)
@@ -90,7 +90,7 @@ def hill_momentum(checkpoints: "list[Checkpoint]", options: Options) -> Result:
 
 def shares(rows: "Sequence[Row]", *by: str) -> "list[Row]":
     """A row a setting: how many runs ended exact or at least found the selection, with 95% intervals."""
-    from analyses.hill._rows import grouped, median, share
+    from analyses._rows import grouped, median, share
 
     return [
         {

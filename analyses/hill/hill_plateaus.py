@@ -11,7 +11,7 @@ from workbench.recipe import check_types, knob
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from analyses.hill._rows import Row
+    from analyses._rows import Row
     from workbench.checkpoint import Checkpoint
 
 FULL = (1000, 200)  # starts a cell, and under each other setting
@@ -81,7 +81,7 @@ def hill_plateaus(checkpoints: "list[Checkpoint]", options: Options) -> Result:
 
 
 def _counted(rows: "Sequence[Row]", *by: str) -> "list[Row]":
-    from analyses.hill._rows import grouped, share
+    from analyses._rows import grouped, share
 
     groups = grouped(rows, *by).items()
     return [
@@ -100,8 +100,8 @@ def by_operation(rows: "Sequence[Row]") -> "list[Row]":
 
 def by_change(rows: "Sequence[Row]") -> "list[Row]":
     """Failures at the larger scale by what was changed of the starts, over the operations that were changed."""
+    from analyses._rows import where
     from analyses.hill._hill_plateaus_runs import AS_DRAWN, REPORTED, SCALES
-    from analyses.hill._rows import where
 
     large = where(rows, setting=REPORTED, scale=SCALES[-1])
     changed = {row["operation"] for row in large if row["change"] != AS_DRAWN}
@@ -110,8 +110,8 @@ def by_change(rows: "Sequence[Row]") -> "list[Row]":
 
 def by_setting(rows: "Sequence[Row]") -> "list[Row]":
     """Failures by Adam's setting on the same starts, apart for the unit circle."""
+    from analyses._rows import where
     from analyses.hill._hill_plateaus_runs import AS_DRAWN, CIRCLE, REPORTED
-    from analyses.hill._rows import where
 
     numbers = {row["number"] for row in rows if row["setting"] != REPORTED}
     same = [row for row in where(rows, change=AS_DRAWN) if row["number"] in numbers]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analyses.hill._rows import grouped, share, where
+from analyses._rows import grouped, share, where
 from analyses.published import load
 from workbench.analysis import Result, analysis
 from workbench.errors import BadInput
@@ -17,8 +17,8 @@ from workbench.statistics import mean_interval
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from analyses._rows import Row
     from analyses.hill._hill_zero_crossing_surface import Inputs
-    from analyses.hill._rows import Row
     from workbench.checkpoint import Checkpoint
 
 UNIFORM = (0.5, 1.0, 1.25, 1.5, 1.65, 1.75, 1.85, 2.0, 2.5, 3.5, 5.0, 10.0)

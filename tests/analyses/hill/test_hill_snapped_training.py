@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from analyses._rows import Share, where
 from analyses.hill import _hill_snapped_training_findings as findings
 from analyses.hill import _hill_snapped_training_runs as runs
 from analyses.hill import hill_snapped_training as module
 from analyses.hill._hill_snapped_training_findings import EVALUATION, HARD, THROUGH
-from analyses.hill._rows import Share, where
 from workbench.errors import BadInput
 from workbench.hill.constraint import constrain, constrain_snapped, partials
 

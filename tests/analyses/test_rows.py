@@ -1,7 +1,7 @@
 import pytest
 from scipy import stats
 
-from analyses.hill._rows import Share, grouped, mean, median, share, where
+from analyses._rows import Share, grouped, mean, median, share, where
 
 ROWS = [{"a": 1, "b": "x", "v": 1.0, "ok": True}, {"a": 1, "b": "y", "v": 2.0, "ok": False},
         {"a": 2, "b": "x", "v": 6.0, "ok": True}]  # fmt: skip
