@@ -96,6 +96,7 @@ def test_every_source_file_has_a_test_file():
         (["hill", "fit", "--help"], {"torch", "transformer_lens", "pandas", "plotly"}),
         (["ntk", "run", "--help"], {"torch", "transformer_lens", "pandas", "plotly"}),
         (["ntk", "solve", "--help"], {"torch", "transformer_lens", "pandas", "plotly"}),
+        (["ntk", "sbn", "--help"], {"torch", "transformer_lens", "pandas", "plotly"}),
         (["list", "checkpoints"], {"torch", "transformer_lens", "pandas"}),
         (["solve", "checkpoints/arithmetic-relu-1layer-seed0", "1+1"], {"transformer_lens", "pandas"}),
         (["evaluate", "checkpoints/arithmetic-relu-1layer-seed0", "--split", "test"], {"transformer_lens", "pandas"}),

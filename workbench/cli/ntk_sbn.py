@@ -69,6 +69,7 @@ def _run(program: "Program", limit: int, padding: int | None) -> "tuple[Outcome,
     from workbench.ntk.machine import Machine
     from workbench.ntk.sbn import memory, pc, templates
 
+    torch.set_num_threads(1)  # one run is no work for several threads
     size, rows = program.size, []
 
     def watch(instruction: int, states: torch.Tensor, expected: torch.Tensor) -> None:
@@ -112,9 +113,7 @@ def _report(program: "Program", outcome: "Outcome", rows: list[dict[str, Any]], 
     lines = []
     for row in rows:
         here = row["machine"]
-        lines.append(
-            [row["after"], *here["memory"].values(), _next(program, here["pc"]), _difference(program, row)]
-        )
+        lines.append([row["after"], *here["memory"].values(), _next(program, here["pc"]), _difference(program, row)])
     print_table("", ["after", *program.cells, "next", "interpreter"], lines)
     executed = int(outcome.executed)
     ended = "halted" if bool(outcome.halted) else "not halted"
