@@ -104,12 +104,12 @@ def order(rows: Sequence[Row]) -> Finding:
 def holds(rows: Sequence[Row]) -> Finding:
     """Whether a weight that has locked ever leaves again."""
     left = share(rows, "left_a_lock")
-    verdict = "A lock holds" if left.high < 0.05 else "A lock does NOT always hold"
-    stuck = share(where(rows, solved=False), "left_a_lock")
-    text = (
-        f"{verdict}: in {left} circuits a weight left -1, 0 or 1 again after 300 steps there, so that what locks "
-        "wrongly stays."
+    kept = left.high < 0.05
+    verdict, so = (
+        ("A lock holds", ", so that what locks wrongly stays") if kept else ("A lock does NOT always hold", "")
     )
+    stuck = share(where(rows, solved=False), "left_a_lock")
+    text = f"{verdict}: in {left} circuits a weight left -1, 0 or 1 again after 300 steps there{so}."
     return Finding(text, left.share, *left.interval, left.n, "among the stranded", stuck.share)
 
 

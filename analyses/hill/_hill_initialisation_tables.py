@@ -22,7 +22,7 @@ SAME = 1e-9  # relative difference of two errors that counts as none
 COSINE = "this CPU's code path of MKL's cosine; with its AVX2 code the error is the published one"
 ROUNDING = "rounding errors decide it; a start moved by 1e-12 of itself moves the error as well"
 ANGLES = "the weights are exact: what is left is where this CPU's cosine and sine round other than numpy's"
-POWER = "the last bits of complex powers, which differ between libraries"
+POWER = "not found; both are at the floor of complex powers and within 1% of each other"
 SHORTER = "fewer epochs than published"
 UNKNOWN = "not found"
 ROW = {  # the published names
@@ -91,9 +91,8 @@ def reason(row: Row, published: float, *, shorter: bool) -> str:
     """Why a run's error is not the published one to 1e-9, from what was tried: never from the operation's name alone.
 
     The AVX2 cosine gives the published digits; or the run failed and had fewer epochs; or a nudge of 1e-12 at the start
-    moves the number as well; or, both being at the floor and within 1%, it is a floor of complex powers, whose last
-    bits differ between libraries; or the weights are the selection itself, so only who computes the cosine is left
-    (MKL takes the same path for it on CPUs that are not Intel's, whatever it is told).
+    moves the number as well; or the weights are the selection itself, so only who computes the cosine is left (MKL
+    takes the same path for it on CPUs that are not Intel's, whatever it is told). Else it is not found.
     """
     if _same(row["mse_avx2"], published):
         return COSINE

@@ -74,11 +74,16 @@ def _panels(title: str, subtitle: str, rows: "list[Row]", lines: list[tuple[str,
     return whole.update_layout(margin={"t": 120}, legend=place | {"yanchor": "top"})
 
 
+def _short_run(rows: "list[Row]") -> str:
+    """Words for figures of a run too short to be compared with the published one."""
+    return "" if any(row["agrees"] for row in rows) else "A SHORT RUN, weights still on their way: "
+
+
 def matrix_figure(rows: "list[Row]") -> "go.Figure":
     """The published protocol's cells; a black frame where the class is not the published one."""
     whole = _panels(
-        "Error of ten optimizers on eight operations, as published",
-        "mean squared error on (-10,000, 10,000) of the published training; framed: not the published class",
+        "Error of ten optimizers on eight operations, trained as published",
+        f"{_short_run(rows)}mean squared error on (-10,000, 10,000); framed: not the published class",
         rows,
         [("measured", "")],
     )
@@ -101,7 +106,7 @@ def plain_figure(rows: "list[Row]") -> "go.Figure":
     """Median errors over the plain seeds, with the published rates above and torch's defaults below."""
     return _panels(
         "The published rates are not the defaults",
-        f"median mean squared error over {rows[0][f'{PLAIN}_seeds']} seeds of plain training (float64 answers)",
+        f"{_short_run(rows)}median mean squared error over {rows[0][f'{PLAIN}_seeds']} seeds of plain training",
         rows,
         [(f"{PLAIN}_median", "published rates, "), (f"{DEFAULT}_median", "torch's defaults, ")],
     )
@@ -113,7 +118,7 @@ def beside_figure(rows: "list[Row]") -> "go.Figure":
 
     whole = figure(
         "Measured and published errors, cell by cell",
-        "mean squared error, 240 cells; bars: the same training begun 1e-12 away; dotted: where classes part",
+        f"{_short_run(rows)}240 mean squared errors; bars: begun 1e-12 away; dotted: where classes part",
         x="published", y="measured", width=860, height=720,
     )  # fmt: skip
     symbols = dict(zip(SNAPS, ("circle", "square-open", "cross-thin-open"), strict=True))

@@ -36,6 +36,7 @@ def _load(one: Analysis, paths: list[Path]) -> tuple[Any, list[str]]:
     if one.inputs == "nothing":
         if paths:
             raise BadInput(f"{one.name} takes no checkpoints; leave the path out")
+        analyze_all.one_thread()
         return [], []
     if not paths:
         kind = "checkpoints or folders that hold them" if one.inputs == "checkpoints" else "a folder of runs"

@@ -67,12 +67,20 @@ def _run(one: Analysis, paths: Sequence[Path], out: Path) -> Ended:
 def inputs_of(one: Analysis, paths: Sequence[Path]) -> tuple[Any, list[str]]:
     """What the analysis takes from these folders, and the names of it; None for a folder of runs that is not there."""
     if one.inputs == "nothing":
+        one_thread()
         return [], []
     more = [path / one.within for path in paths if one.within and (path / one.within).is_dir()]
     if one.inputs == "folder":
         return (more[0], [more[0].name]) if more else (None, [])
     loaded = load_given([*paths, *more])
     return loaded, [named(checkpoint) for checkpoint in loaded]
+
+
+def one_thread() -> None:
+    """For analyses of exact units and machines: their tensors are small, so that threads would wait for each other."""
+    import torch
+
+    torch.set_num_threads(1)
 
 
 def named(checkpoint: Any) -> str:

@@ -64,7 +64,19 @@ def test_another_selection_gives_another_answer(name, monkeypatch):
     assert after.ulps > 10**15
 
 
-@pytest.mark.parametrize("text", ["5 / 0", "5 / -0.0", "0 / 0", "0 ^ -1", "0 ^ -0.5", "5 / 1e-400"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "5 / 0",
+        "5 / -0.0",
+        "0 / 0",
+        "0 ^ -1",
+        "0 ^ -0.5",
+        "5 / 1e-400",
+        "5 / 1e-99999999999999999999999",
+        "reciprocal 1e-9999999999999999999",
+    ],
+)
 def test_a_division_by_zero_has_no_answer(text):
     with pytest.raises(BadInput, match="a division by zero, which has no answer"):
         ask(text)
