@@ -97,7 +97,7 @@ def _grid(title: str, subtitle: str, panels: Sequence[Sequence[Map]], cell: tupl
         )  # fmt: skip
         grid.add_trace(heat, row=i, col=j)
     bar = {"title": {"text": FAILING, "font": {"size": 12}}, "thickness": 14, "tickformat": ".0%",
-           "lenmode": "pixels", "len": 320, "y": 1, "yanchor": "top"}  # fmt: skip
+           "lenmode": "pixels", "len": min(320, height), "y": 1, "yanchor": "top"}  # fmt: skip
     scale = {"colorscale": SEQUENTIAL, "cmin": 0, "cmax": 1, "colorbar": bar}
     look = figure(
         title, subtitle, coloraxis=scale, width=max(width + left + right, NARROWEST), height=height + top + 70
