@@ -14,7 +14,6 @@ from analyses.learned._conditions import GROUPS, PREDICTED, shape_of
 from analyses.learned._exact_probe_fit import where
 from workbench.checkpoint import Checkpoint
 from workbench.result import Finding
-from workbench.statistics import wilson
 
 MODELS = ("trained", "untrained")
 UNTRAINED = "untrained models of the same shape and seeds"
@@ -150,16 +149,18 @@ def _units(shape: str, names: list[str], units: pd.DataFrame, layers: pd.DataFra
     for group in GROUPS[1:]:
         rows = where(_of(units, names), model="trained", group=group)
         if len(rows):
-            shares, ns = numbers(rows, "right"), numbers(rows, "n")
-            n, right = int(sum(ns)), round(sum(share * n for share, n in zip(shares, ns, strict=True)))
+            known = [numbers(rows, column) for column in ("right", "low", "high")]
+            said = ", ".join(f"{right:.3f} ({low:.3f} to {high:.3f})" for right, low, high in zip(*known, strict=True))
+            bounds = (known[1][0], known[2][0]) if len(rows) == 1 else (None, None)  # seeds share their problems
             depths = [numbers(where(layers, checkpoint=name, model="trained"), f"units {group}") for name in names]
             swaps = [max(values) for values in depths]
             text = (
-                f"{shape}, {group}: share of units digits right, {seeds(shares)} (interval: together); "
-                f"share that changes when they swap, at d0 in the layer where it is larger: {seeds(swaps)}"
+                f"{shape}, {group}: share of units digits right, by seed with its interval: {said}; the share that "
+                f"changes when a's and b's swap, at d0 in the layer where it is larger: {seeds(swaps)}"
             )
             control = "the best that does not tell a's units digit from b's"
-            yield Finding(text, right / n, *wilson(right, n), n, control, numbers(rows, "best_without_order")[0])
+            best, n = numbers(rows, "best_without_order")[0], int(numbers(rows, "n")[0])
+            yield Finding(text, mean(known[0]), *bounds, n, control, best)
 
 
 def _heads_in_words(name: str, heads: pd.DataFrame, n: int) -> Finding:

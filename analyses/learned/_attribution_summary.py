@@ -60,7 +60,8 @@ def summarise(tables: Tables) -> pd.DataFrame:
 def findings(checkpoints: Sequence[Checkpoint], tables: Tables) -> list[Finding]:
     """What holds of each shape; then who makes the answers of each checkpoint."""
     gap = max(numbers(tables["margins"], "largest_gap"))
-    found = [Finding("Largest gap between a logit difference and the sum of its parts (rounding)", gap)]
+    n = int(sum(numbers(where(tables["margins"], category="all", answer=ALL_DIGITS), "n")))
+    found = [Finding("Largest gap between a logit difference and the sum of its parts (rounding)", gap, n=n)]
     shapes: dict[str, list[Checkpoint]] = {}
     for checkpoint in checkpoints:
         shapes.setdefault(shape_of(checkpoint), []).append(checkpoint)

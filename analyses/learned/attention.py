@@ -2,9 +2,11 @@
 
 *Looks*: the mean pattern at each answer position, by operator and sign (table `patterns`; a row sums to 1). A head
 *reads* the one or two positions that together take three quarters of its mean weight. *Writes*: how much of a head's
-output those positions' tokens explain, by least squares on one half of the problems, scored on the other (table
-`heads`). Looking is not yet telling: only a head whose output they explain by nine tenths *copies* them; its output is
-then a sum of functions of those tokens, identity of the digits or not.
+output those positions' tokens explain, fitted on one half of the problems and scored on the other (table `heads`).
+Looking is not yet telling: only a head whose output they explain by nine tenths *copies* them (a sum of functions of
+the tokens, identity of the digits or not), *chooses* one of two (table `choices`: which digit wins) or *joins* them.
+Table `order` asks whether what is written tells a's digit of a place from b's, which addition can do without and
+subtraction cannot; table `units` puts beside it the units digits that a model has right.
 
 *Circuits* over (token, position): table `qk` says how much of the attention scores the key's position gives, then the
 key's token, then the query's token; table `ov` what a head makes of the ten digits at each operand position: in how
