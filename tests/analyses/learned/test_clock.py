@@ -25,7 +25,7 @@ from analyses.learned._clock_families import (
     frequency_of,
     shares,
 )
-from analyses.learned._clock_measure import cells_of, measure, split
+from analyses.learned._clock_measure import cells_of, columns_of, components, hooks_of, measure, split
 from analyses.learned._clock_tables import (
     LITTLE,
     LOOKUP_KIND,
@@ -41,11 +41,13 @@ from analyses.learned._clock_tables import (
     spectrum,
 )
 from analyses.learned.clock import Options, clock
-from workbench import written
+from workbench import forward, written
 from workbench.analysis import get, load, save
 from workbench.errors import BadInput
+from workbench.initialise import initial_weights
+from workbench.recipe import Architecture
 from workbench.sample import sample
-from workbench.task import parse_all
+from workbench.task import encode, parse_all
 
 PROBLEMS = 4_000
 OF_SUM = {k: frequency_of(SUM, k) for k in FREQUENCIES}
@@ -184,6 +186,33 @@ def test_cells_are_the_digits_and_what_arrives():
     assert cells_of(problems, 0).tolist() == [47, 1, 36, 91]
     assert cells_of(problems, 1).tolist() == [136, 100, 25, 190]
     assert cells_of(problems, 3).tolist() == [10, 150, 0, 190]
+
+
+def test_columns_have_the_variance_of_what_is_written():
+    """Against TransformerLens's names: what each head writes, neurons times the norm of their rows, streams, logits."""
+    architecture = Architecture(mlp="bilinear", n_layers=2)
+    weights = initial_weights(architecture, "fan-in", 0)
+    tokens = torch.from_numpy(encode(sample(300, 0)))[:, :15]
+    seen, extras = {}, forward.Extras(attn_result=True)
+    logits = forward.logits(weights, tokens, architecture, lambda n, v: seen.setdefault(n, v[:, 12]), extras)[
+        :, 12, :10
+    ]
+    columns = columns_of({name: seen[name] for name in hooks_of(architecture)}, weights, architecture, 150).var(dim=0)
+    variance = {part.name: columns[part.columns].sum().item() for part in components(architecture)}
+    for layer in (0, 1):
+        block = f"blocks.{layer}"
+        for head in range(4):
+            written = seen[f"{block}.attn.hook_result"][:, head].var(dim=0).sum().item()
+            assert variance[f"L{layer}H{head}"] == pytest.approx(written, rel=1e-4)
+        neuron = seen[f"{block}.mlp.hook_post"][:, 7:8] * weights[f"{block}.mlp.W_out"][7]
+        assert variance[f"L{layer}M7"] == pytest.approx(neuron.var(dim=0).sum().item(), rel=1e-4)
+        for name, hook in (("MLP", "hook_mlp_out"), ("resid_mid", "hook_resid_mid"), ("resid_post", "hook_resid_post")):
+            whole = seen[f"{block}.{hook}"].var(dim=0).sum().item()
+            assert variance[f"L{layer} {name}"] == pytest.approx(whole, rel=1e-4)
+    centred = logits - logits.mean(dim=1, keepdim=True)
+    assert variance["logits"] == pytest.approx(centred.var(dim=0).sum().item(), rel=1e-4)
+    first = [variance[f"L1 resid_post direction {n}"] for n in range(8)]
+    assert first[0] == max(first) and first[0] > 3 * first[7]
 
 
 # --- rules ----------------------------------------------------------------------------------------------------------
