@@ -194,9 +194,9 @@ def test_columns_have_the_variance_of_what_is_written():
     weights = initial_weights(architecture, "fan-in", 0)
     tokens = torch.from_numpy(encode(sample(300, 0)))[:, :15]
     seen, extras = {}, forward.Extras(attn_result=True)
-    logits = forward.logits(weights, tokens, architecture, lambda n, v: seen.setdefault(n, v[:, 12]), extras)[
-        :, 12, :10
-    ]
+    whole = forward.logits(weights, tokens, architecture, lambda name, value: seen.setdefault(name, value), extras)
+    here = [*hooks_of(architecture), "blocks.0.attn.hook_result", "blocks.1.attn.hook_result"]
+    logits, seen = whole[:, 12, :10], {name: seen[name][:, 12] for name in here}
     columns = columns_of({name: seen[name] for name in hooks_of(architecture)}, weights, architecture, 150).var(dim=0)
     variance = {part.name: columns[part.columns].sum().item() for part in components(architecture)}
     for layer in (0, 1):
@@ -207,8 +207,8 @@ def test_columns_have_the_variance_of_what_is_written():
         neuron = seen[f"{block}.mlp.hook_post"][:, 7:8] * weights[f"{block}.mlp.W_out"][7]
         assert variance[f"L{layer}M7"] == pytest.approx(neuron.var(dim=0).sum().item(), rel=1e-4)
         for name, hook in (("MLP", "hook_mlp_out"), ("resid_mid", "hook_resid_mid"), ("resid_post", "hook_resid_post")):
-            whole = seen[f"{block}.{hook}"].var(dim=0).sum().item()
-            assert variance[f"L{layer} {name}"] == pytest.approx(whole, rel=1e-4)
+            stream = seen[f"{block}.{hook}"].var(dim=0).sum().item()
+            assert variance[f"L{layer} {name}"] == pytest.approx(stream, rel=1e-4)
     centred = logits - logits.mean(dim=1, keepdim=True)
     assert variance["logits"] == pytest.approx(centred.var(dim=0).sum().item(), rel=1e-4)
     first = [variance[f"L1 resid_post direction {n}"] for n in range(8)]

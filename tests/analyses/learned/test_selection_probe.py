@@ -14,6 +14,7 @@ from analyses.learned._selection_probe_fit import (
     TRAINED,
     UNIT,
     UNTRAINED,
+    measure,
     shuffled,
     split,
 )
@@ -198,10 +199,10 @@ def test_a_model_that_adds_copies_of_one_digit_has_no_difference():
     weights = {name: value.copy() for name, value in one.weights.items()}
     weights["blocks.0.attn.W_O"][1] = weights["blocks.0.attn.W_O"][0]
     merged = dataclasses.replace(one, weights=weights, folder=Path("merged"))
-    merged = dataclasses.replace(merged, config=dataclasses.replace(merged.config, problems="addition"))
-    result = selection_probe.function([merged], Options(problems=2_000))
-    here = rows(result, "means", model=TRAINED, hook="blocks.0.hook_resid_mid", probe=PROBE, k=0)
-    r2 = {row["result"]: row["r2"] for row in here}
+    name, units = next(measure(merged, split(sample(2_000, 0, "addition")), full=False, seed=0))  # the trained one's
+    here = where(units, hook="blocks.0.hook_resid_mid", probe=PROBE, k=0)
+    r2 = {row["result"]: row["r2"] for row in here if row["place"] in PLACES[:3]}
+    assert name == "units" and len(here) == 3 * len(PLACES)
     assert r2[SUM] > 0.999 and r2[DIFFERENCE] < 0.05
 
 

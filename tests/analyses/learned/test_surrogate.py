@@ -34,7 +34,7 @@ from workbench.recipe import Architecture
 from workbench.sample import sample
 from workbench.task import ANSWER_POSITIONS, ANSWER_TOKENS, encode, parse_all
 
-FITTED, SCORED = 2_500, 300
+FITTED, SCORED = 2_000, 200
 
 
 def spoilt():
