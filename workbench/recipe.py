@@ -6,6 +6,7 @@ written once. Nothing here imports torch.
 
 import dataclasses
 import math
+import re
 import sys
 import types
 from dataclasses import dataclass, field
@@ -19,6 +20,10 @@ Mlp = Literal["relu", "bilinear"]
 Variant = Literal["all", "ordered", "subtraction", "addition", "sign-hidden"]
 Init = Literal["transformer-lens", "half", "gpt2", "fan-in"]
 Engine = Literal["auto", "plain", "eager", "compiled", "native"]
+Head = Literal["additive", "digitwise", "carry"]
+HeadForm = Literal["frozen", "trainable", "random", "linear"]
+Schedule = Literal["constant", "decay"]
+SITES = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")  # d_model values a position
 
 
 def knob(default: Any, help: str) -> Any:
@@ -126,6 +131,62 @@ class Recipe:
         _require(self.steps <= most, f"{self.steps} steps of {self.batch_size} are more than one pass ({most} steps)")
 
 
+@dataclass(frozen=True)
+class Auxiliary:
+    """A second term of the loss: a head that reads the decoder's stream and must tell an exact quantity."""
+
+    head: Head = knob(
+        "digitwise",
+        "head trained beside the decoder: additive (the signed result), digitwise (the angle of each answer digit), "
+        "carry (the carry or borrow out of each place)",
+    )
+    head_form: HeadForm = knob(
+        "frozen",
+        "the head's unit: frozen at its enumerated weights, trainable, or a control: random weights of the same norm, "
+        "linear (no unit)",
+    )
+    head_site: str = knob(
+        "resid_mid",
+        "what the head reads at the answer positions: resid_mid or resid_post of the last layer, or a hook name, as "
+        "blocks.0.hook_resid_post; resid_pre, attn_out and mlp_out take the plain engine",
+    )
+    head_weight: float = knob(1.0, "weight of the head's loss beside the cross-entropy; with 0 the head only watches")
+    head_schedule: Schedule = knob("constant", "the weight over training: constant, or decay (linearly to zero)")
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        _require(0 <= self.head_weight <= 1e6, f"head_weight is {self.head_weight:g}, expected 0 to 1,000,000")
+        self._place()
+
+    def _place(self) -> tuple[int, str]:
+        """(layer, -1 for the last; kind of site)."""
+        if self.head_site in ("resid_mid", "resid_post"):
+            return -1, self.head_site
+        found = re.fullmatch(r"blocks\.(\d{1,2})\.hook_(\w+)", self.head_site, re.ASCII)
+        if found is None or found[2] not in SITES:
+            sites = ", ".join(SITES)
+            raise BadInput(f"head_site is {self.head_site[:60]!r}, expected blocks.LAYER.hook_ and one of {sites}")
+        return int(found[1]), found[2]
+
+    def site(self, n_layers: int) -> str:
+        """The hook name the head reads in a decoder of so many layers; BadInput when it has no such layer."""
+        layer, kind = self._place()
+        if layer >= n_layers:
+            raise BadInput(
+                f"head_site is {self.head_site!r}, but the decoder has {n_layers} layer{'s' * (n_layers > 1)}"
+            )
+        return f"blocks.{layer % n_layers}.hook_{kind}"
+
+    @property
+    def every_engine(self) -> bool:
+        """Whether every engine returns the site; otherwise only the plain one does."""
+        return self._place()[1] in ("resid_mid", "resid_post")
+
+    def weight(self, step: int, steps: int) -> float:
+        """The weight at step 0, 1, ... of `steps`."""
+        return self.head_weight * (1 - step / steps if self.head_schedule == "decay" else 1.0)
+
+
 TRAIN_EXAMPLES = 5_000_000
 VALIDATION_EXAMPLES = 10_000
 TEST_EXAMPLES = 10_000
@@ -147,9 +208,12 @@ class RunConfig:
     )
     device: str = knob("cpu", "where a step is computed: cpu, or cuda[:n]")
     threads: int = knob(1, "threads of the run; part of the configuration because sums depend on it")
+    auxiliary: Auxiliary | None = None
 
     def __post_init__(self) -> None:
         check_types(self)
+        if self.auxiliary is not None:
+            self.auxiliary.site(self.architecture.n_layers)
         _require(0 <= self.seed < 2**63 and 0 <= self.data_seed < 2**63, "seeds must be between 0 and 2**63 - 1")
         _require(1 <= self.threads <= 1024, "threads must be between 1 and 1024")
         kind, _, number = self.device.partition(":")
@@ -157,8 +221,10 @@ class RunConfig:
 
     @property
     def name(self) -> str:
-        """The checkpoint's folder name, e.g. `arithmetic-relu-2layer-seed0`; a variant is named in it."""
+        """The checkpoint's folder name, e.g. `arithmetic-relu-2layer-seed0`; a variant and a head are named in it."""
         variant = "" if self.problems == "all" else f"-{self.problems}"
+        if self.auxiliary is not None:
+            variant += f"-{self.auxiliary.head}-{self.auxiliary.head_form}"
         return f"arithmetic-{self.architecture.mlp}-{self.architecture.n_layers}layer{variant}-seed{self.seed}"
 
     def accepts(self, stored: "RunConfig") -> bool:
@@ -167,8 +233,9 @@ class RunConfig:
         return dataclasses.replace(self, engine=engine) == stored
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as stored in config.json."""
-        return {"schema": SCHEMA, **dataclasses.asdict(self)}
+        """Plain values, as stored in config.json; `auxiliary` stands there only when there is a head."""
+        values = {"schema": SCHEMA, **dataclasses.asdict(self)}
+        return {name: value for name, value in values.items() if (name, value) != ("auxiliary", None)}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "RunConfig":
@@ -178,6 +245,7 @@ class RunConfig:
         rest = {key: value for key, value in values.items() if key != "schema"}
         rest["architecture"] = build(Architecture, rest.get("architecture"), "architecture")
         rest["recipe"] = build(Recipe, rest.get("recipe"), "recipe")
+        rest["auxiliary"] = build(Auxiliary, rest["auxiliary"], "auxiliary") if "auxiliary" in rest else None
         return build(cls, rest, "config")
 
 

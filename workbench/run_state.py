@@ -16,14 +16,24 @@ from torch import Tensor
 from workbench import checkpoint
 from workbench.errors import BadInput
 from workbench.files import write_atomic
+from workbench.hill import heads
 from workbench.recipe import RunConfig
 
 Named = dict[str, Float[Tensor, "..."]]
 PARTS = ("weights", "best", "exp_avg", "exp_avg_sq")
+HEAD = "head."  # before the name of a head's tensor, which stands beside the decoder's
 
 
-def _empty_curve() -> dict[str, list[float]]:
-    return {"loss": [], "grad_norm": []}
+def empty_curve(config: RunConfig) -> dict[str, list[float]]:
+    """What is kept of every step: loss (cross-entropy), gradient norm; of a head its loss and gradient norm too."""
+    names = ("loss", "grad_norm") + (("head_loss", "head_grad_norm") if config.auxiliary else ())
+    return {name: [] for name in names}
+
+
+def shapes(config: RunConfig) -> dict[str, tuple[int, ...]]:
+    """Every trained tensor of a run: the decoder's, and its head's."""
+    extra = heads.shapes(config.auxiliary, config.architecture) if config.auxiliary else {}
+    return config.architecture.shapes | {HEAD + name: shape for name, shape in extra.items()}
 
 
 @dataclass
@@ -31,13 +41,13 @@ class RunState:
     """Everything a resumed run needs besides its configuration; `step` optimizer steps are done."""
 
     weights: Named
+    curve: dict[str, list[float]]
     best: Named = field(default_factory=dict)
     exp_avg: Named = field(default_factory=dict)
     exp_avg_sq: Named = field(default_factory=dict)
     step: int = 0
     best_step: int | None = None
     validations: list[dict[str, Any]] = field(default_factory=list)
-    curve: dict[str, list[float]] = field(default_factory=_empty_curve)
 
 
 def save(state: RunState, partial: Path) -> None:
@@ -56,9 +66,9 @@ def _digest(tensors: Named, progress: str) -> str:
     return digest.hexdigest()
 
 
-def _records_fit(state: RunState) -> bool:
+def _records_fit(state: RunState, config: RunConfig) -> bool:
     """Whether the curve has every step, and the validations, with finite losses, the step whose weights are kept."""
-    whole = all(len(state.curve[name]) == state.step for name in _empty_curve())
+    whole = all(len(state.curve[name]) == state.step for name in empty_curve(config))
     kept = state.best_step in [row["step"] for row in state.validations]
     return whole and kept and all(math.isfinite(row["loss"]) for row in state.validations)
 
@@ -73,13 +83,13 @@ def load(partial: Path, config: RunConfig) -> RunState:
         if _digest(tensors, metadata["progress"]) != metadata["sha256"]:
             raise ValueError("it was damaged: its sha256 differs")
         progress = json.loads(metadata["progress"])
-        parts = {part: {name: tensors.pop(f"{part}/{name}") for name in config.architecture.shapes} for part in PARTS}
+        parts = {part: {name: tensors.pop(f"{part}/{name}") for name in shapes(config)} for part in PARTS}
         state = RunState(**parts, **progress)
-        consistent = not tensors and 1 <= state.step <= config.recipe.steps and _records_fit(state)
+        consistent = not tensors and 1 <= state.step <= config.recipe.steps and _records_fit(state, config)
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(f"{path}: not a saved run ({str(error)[:80]}); remove {partial} and train again") from None
     for part, named in parts.items():
-        for name, shape in config.architecture.shapes.items():
+        for name, shape in shapes(config).items():
             value = named[name]
             if value.dtype != torch.float32 or tuple(value.shape) != shape or not value.isfinite().all():
                 raise BadInput(f"{path}: {part}/{name} does not fit the run; remove {partial} and train again")

@@ -1,14 +1,17 @@
 """`workbench train`: one run."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from workbench.cli.flags import build, with_flags
 from workbench.cli.output import note, print_json, progress, say
 from workbench.errors import BadInput
-from workbench.recipe import Architecture, Recipe, RunConfig
+from workbench.recipe import Architecture, Auxiliary, Head, Recipe, RunConfig
+
+if TYPE_CHECKING:
+    from workbench.checkpoint import Checkpoint
 
 Out = Annotated[
     Path,
@@ -18,17 +21,33 @@ Name = Annotated[str | None, typer.Option(help="Name of the checkpoint's folder,
 Resume = Annotated[
     bool, typer.Option("--resume", help="Continue an unfinished run to the very bytes it would have had.")
 ]
+WithHead = Annotated[
+    Head | None,
+    typer.Option(
+        "--head",
+        help="Train an auxiliary head beside the decoder: additive (the signed result), digitwise (the angle of each "
+        "answer digit), carry (the carry or borrow out of each place). The other --head flags say how.",
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 def train(
-    out: Out = Path("checkpoints"), name: Name = None, resume: Resume = False, as_json: AsJson = False, **flags: Any
+    out: Out = Path("checkpoints"),
+    name: Name = None,
+    resume: Resume = False,
+    head: WithHead = None,
+    as_json: AsJson = False,
+    **flags: Any,
 ) -> None:
     """Train one decoder under the published recipe, or a recipe of your own.
 
     The run is saved at every validation. Interrupted or killed, it continues with --resume.
     """
-    config = build(RunConfig, flags, architecture=build(Architecture, flags), recipe=build(Recipe, flags))
+    auxiliary = build(Auxiliary, flags, head=head) if head else None
+    rest = {"architecture": build(Architecture, flags), "recipe": build(Recipe, flags), "auxiliary": auxiliary}
+    config = build(RunConfig, flags, **rest)
     if name is not None and (not name or name != Path(name).name or name.startswith(".") or name.endswith(".partial")):
         raise BadInput(f"--name {name[:60]!r} is not the name of a folder for a finished run; leave out / and .partial")
     folder = out / (config.name if name is None else name)
@@ -54,9 +73,20 @@ def train(
         return
     for row in score_rows(done):
         say(row)
+    if auxiliary:
+        say(_head_line(done))
     note(f"wrote {folder} (step {done.kept_step:,} kept, the lowest validation loss; engine {done.config.engine})")
+
+
+def _head_line(done: "Checkpoint") -> str:
+    """What the head learned, on the test problems."""
+    told = done.history["head"]["test"]["all"]
+    explained = 1 - told["loss"] / told["variance"]
+    return f"head, test  n={told['n']:,} squared error {told['loss']:.5f}, {explained:.4f} of the variance explained"
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the command."""
-    app.command("train")(with_flags(train, Architecture, Recipe, RunConfig, without=("d_vocab", "n_ctx")))
+    app.command("train")(
+        with_flags(train, Architecture, Recipe, RunConfig, Auxiliary, without=("d_vocab", "n_ctx", "head"))
+    )

@@ -1,5 +1,7 @@
 """The training step as written: every position computed, cross-entropy on the five answer digits."""
 
+from collections.abc import Collection
+
 import torch.nn.functional as F
 from jaxtyping import Float, UInt8
 from torch import Tensor
@@ -31,10 +33,21 @@ def loss_and_residuals(
     architecture: Architecture,
 ) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, "batch 5 d_model"]]]:
     """`loss`, and every layer's resid_mid and resid_post at the answer positions 10..14, by hook name."""
+    sites = [f"blocks.{i}.hook_resid_{part}" for i in range(architecture.n_layers) for part in ("mid", "post")]
+    return loss_and_sites(weights, tokens, architecture, sites)
+
+
+def loss_and_sites(
+    weights: forward.Weights,
+    tokens: UInt8[Tensor, "batch 16"],
+    architecture: Architecture,
+    sites: Collection[str],
+) -> tuple[Float[Tensor, ""], dict[str, Float[Tensor, "batch 5 width"]]]:
+    """`loss`, and what passes the hooks named in `sites` at the answer positions 10..14."""
     found = {}
 
     def keep(name: str, value: Tensor) -> Tensor:
-        if name.endswith(("hook_resid_mid", "hook_resid_post")):
+        if name in sites:
             found[name] = value[:, ANSWER_POSITIONS]
         return value
 
