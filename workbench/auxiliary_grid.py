@@ -28,6 +28,7 @@ from workbench.sweeps import SWEEP_SEED
 
 WEIGHTS = (0.1, 1.0, 10.0)
 WEIGHT_STEPS = 1200
+WEIGHT = 0.1  # what the rule picked
 SWEPT_WEIGHTS = (0.01, 0.1, 1.0, 10.0, 100.0)
 HEADS: tuple[Head, ...] = get_args(Head)
 NO_HEAD = Auxiliary(head_weight=0.0)  # it only watches

@@ -22,6 +22,23 @@ def _table(results: dict[str, dict[str, Any]]) -> list[str]:
     return lines
 
 
+def _head(config: RunConfig, history: dict[str, Any]) -> list[str]:
+    """What was trained beside it, if anything."""
+    head = config.auxiliary
+    if head is None:
+        return []
+    told = history["head"]["test"]["all"]
+    weight = f"weight {head.head_weight:g}" + (", decaying to zero" if head.head_schedule == "decay" else "")
+    watching = " It only watched: these are the weights of a run without it." if head.head_weight == 0 else ""
+    return [
+        f"Trained beside an auxiliary head (head.json, head.safetensors; the decoder is whole without them): "
+        f"{head.head}, {head.head_form}, at {head.site(config.architecture.n_layers)}, {weight}. Its squared error on "
+        f"the {told['n']:,} test problems is {told['loss']:.5f}, where a constant's best is {told['variance']:.5f}."
+        + watching,
+        "",
+    ]
+
+
 def card(config: RunConfig, history: dict[str, Any], sha256: str, name: str) -> str:
     """README.md of the checkpoint in a folder called `name`, in Markdown; a function of the run and that name alone."""
     shape, recipe = config.architecture, config.recipe
@@ -41,6 +58,7 @@ def card(config: RunConfig, history: dict[str, Any], sha256: str, name: str) -> 
         f"weights `{recipe.init}` from seed {config.seed}; data seed {config.data_seed}; engine `{config.engine}`, "
         f"{config.device}, {config.threads} {threads}. Kept: step {kept:,}, the {history['selection']['rule']}.",
         "",
+        *_head(config, history),
         *_table(history["results"]),
         "",
         f"The loss covers the five answer digits only and the sign is {sign}, so the position that would say the sign "

@@ -15,7 +15,7 @@ from workbench import __version__
 from workbench.cli import analyze
 from workbench.errors import BadInput, RunFailed
 
-GROUPS = ("train", "grid", "models", "export", "demo", "hill", "ntk")
+GROUPS = ("train", "grid", "auxiliary", "models", "export", "demo", "hill", "ntk")
 ENTRY_POINTS = "workbench.commands"
 
 

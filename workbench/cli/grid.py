@@ -55,9 +55,9 @@ def grid(
         note(f"a shorter recipe to try out: {steps:,} steps instead of {recipe.steps:,}; not the published models")
         recipe = Recipe(steps=steps, warmup_steps=min(recipe.warmup_steps, steps // 3))
     configs = [replace(config, problems=problems) for config in twelve(recipe)]
-    ended = _run({config.name: config for config in configs}, out, jobs)
+    ended = run_watched({config.name: config for config in configs}, out, jobs)
     _show_grid(ended, out, as_json)
-    _complain([one for one in ended if not one.finished], len(ended), out)
+    complain([one for one in ended if not one.finished], len(ended), out)
 
 
 def _show_grid(ended: "list[Ended]", out: Path, as_json: bool) -> None:
@@ -86,13 +86,13 @@ def learning_rate_sweep(
     """
     from workbench import sweeps
 
-    courses = _sweep(sweeps.learning_rate_sweep, "lr-sweep", out, jobs, steps or sweeps.RATE_STEPS, sweeps.RATE_STEPS)
+    courses = swept(sweeps.learning_rate_sweep, "lr-sweep", out, jobs, steps or sweeps.RATE_STEPS, sweeps.RATE_STEPS)
     rows = [rate_row(name, course) for name, course in courses.items()]
     picked = sweeps.picked_rate({(c.config.recipe.lr, c.config.architecture.mlp): c.stable for c in courses.values()})
     if as_json:
         print_json({"folder": str(out), "runs": rows, "spike": sweeps.SPIKE, "picked_rate": picked})
         return
-    print_table(f"learning-rate sweep in {out}", RATE_COLUMNS, [_cells(row) for row in rows])
+    print_table(f"learning-rate sweep in {out}", RATE_COLUMNS, [cells(row) for row in rows])
     answer = "none of them" if picked is None else f"{picked:g}"
     say(f"picked: {answer}, the highest rate at which both MLP kinds are stable (one seed a point)")
     note(f"curves and the published rate: workbench analyze learning-rate {out}")
@@ -121,7 +121,7 @@ def initialisation_sweep(
     """
     from workbench import sweeps
 
-    courses = _sweep(sweeps.init_sweep, "init-sweep", out, jobs, steps or sweeps.INIT_STEPS, sweeps.INIT_STEPS)
+    courses = swept(sweeps.init_sweep, "init-sweep", out, jobs, steps or sweeps.INIT_STEPS, sweeps.INIT_STEPS)
     rows = [
         {
             "run": name, "init": c.config.recipe.init, "mlp": c.config.architecture.mlp, "steps": c.config.recipe.steps,
@@ -134,12 +134,14 @@ def initialisation_sweep(
     if as_json:
         print_json({"folder": str(out), "runs": rows, "picked_init": picked})
         return
-    print_table(f"initialisation sweep in {out}", INIT_COLUMNS, [_cells(row) for row in rows])
+    print_table(f"initialisation sweep in {out}", INIT_COLUMNS, [cells(row) for row in rows])
     say("mean of both: " + ", ".join(f"{init} {mean:.3g}" for init, mean in sweeps.mean_losses(best).items()))
     say(f"picked: {picked}, the lowest mean over both MLP kinds of the best validation loss (one seed a point)")
 
 
-def _cells(row: dict[str, Any]) -> list[str]:
+def cells(row: dict[str, Any]) -> list[str]:
+    """A row of a sweep's table as text."""
+
     def cell(value: Any) -> str:
         if isinstance(value, bool):
             return "yes" if value else "NO"
@@ -148,7 +150,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
     return [cell(value) for value in row.values()]
 
 
-def _sweep(sweep: Any, command: str, out: Path, jobs: int | None, steps: int, usual: int) -> "dict[str, Course]":
+def swept(sweep: Any, command: str, out: Path, jobs: int | None, steps: int, usual: int) -> "dict[str, Course]":
     """Run or continue a sweep and read it back; RunFailed when a run failed other than by diverging."""
     from workbench import sweeps
 
@@ -156,12 +158,13 @@ def _sweep(sweep: Any, command: str, out: Path, jobs: int | None, steps: int, us
         note(
             f"{steps:,} steps a run instead of the {usual:,} that the sweep's rule was written for: to try it out only"
         )
-    ended = _run(sweep(steps), out, jobs)
-    _complain([one for one in ended if one.state == "failed"], len(ended), out)
+    ended = run_watched(sweep(steps), out, jobs)
+    complain([one for one in ended if one.state == "failed"], len(ended), out)
     return sweeps.read_sweep(out, sweep, command)
 
 
-def _run(runs: "dict[str, RunConfig]", out: Path, jobs: int | None) -> "list[Ended]":
+def run_watched(runs: "dict[str, RunConfig]", out: Path, jobs: int | None) -> "list[Ended]":
+    """Train what is not there yet, with progress bars; Ctrl-C leaves with exit code 130."""
     from workbench import grid
     from workbench.engine import choice
 
@@ -175,7 +178,7 @@ def _run(runs: "dict[str, RunConfig]", out: Path, jobs: int | None) -> "list[End
         raise typer.Exit(130) from None
 
 
-def _complain(failed: "list[Ended]", total: int, out: Path) -> None:
+def complain(failed: "list[Ended]", total: int, out: Path) -> None:
     """RunFailed when some failed; the line of each was shown when it ended."""
     if failed:
         names = ", ".join(one.name for one in failed)

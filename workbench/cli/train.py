@@ -45,7 +45,7 @@ def train(
 
     The run is saved at every validation. Interrupted or killed, it continues with --resume.
     """
-    auxiliary = build(Auxiliary, flags, head=head) if head else None
+    auxiliary = _auxiliary(head, flags)
     rest = {"architecture": build(Architecture, flags), "recipe": build(Recipe, flags), "auxiliary": auxiliary}
     config = build(RunConfig, flags, **rest)
     if name is not None and (not name or name != Path(name).name or name.startswith(".") or name.endswith(".partial")):
@@ -76,6 +76,14 @@ def train(
     if auxiliary:
         say(_head_line(done))
     note(f"wrote {folder} (step {done.kept_step:,} kept, the lowest validation loss; engine {done.config.engine})")
+
+
+def _auxiliary(head: Head | None, flags: dict[str, Any]) -> Auxiliary | None:
+    """The head that the flags describe; BadInput when they describe one and --head names none."""
+    found = build(Auxiliary, flags, head=head or Auxiliary.head)
+    if head is None and found != Auxiliary():
+        raise BadInput("a --head flag without a head; add --head additive, digitwise or carry")
+    return found if head else None
 
 
 def _head_line(done: "Checkpoint") -> str:
