@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import get_args
 
-from workbench.recipe import Architecture, Auxiliary, Head, Mlp, Recipe, RunConfig, Schedule, twelve
+from workbench.recipe import Architecture, Auxiliary, Head, HeadForm, Mlp, Recipe, RunConfig, Schedule, twelve
 from workbench.sweeps import SWEEP_SEED
 
 WEIGHTS = (0.1, 1.0, 10.0)
@@ -74,12 +74,10 @@ def _name(config: RunConfig) -> str:
 
 
 def main_runs(weight: float, recipe: Recipe | None = None) -> dict[str, RunConfig]:
-    """The 84 runs of the grid by folder name, those without a head first."""
-    heads = [NO_HEAD]
-    heads += [
-        Auxiliary(head=head, head_form=form, head_weight=weight) for head in HEADS for form in ("frozen", "trainable")
-    ]
-    runs = [replace(config, auxiliary=head) for head in heads for config in twelve(recipe)]
+    """The 84 runs of the grid by folder name, those without a head last."""
+    forms: tuple[HeadForm, ...] = ("frozen", "trainable")
+    heads = [Auxiliary(head=head, head_form=form, head_weight=weight) for form in forms for head in HEADS]
+    runs = [replace(config, auxiliary=head) for head in [*heads, NO_HEAD] for config in twelve(recipe)]
     return {_name(config): config for config in runs}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from workbench.errors import BadInput
-from workbench.recipe import Architecture, Recipe, RunConfig, twelve
+from workbench.recipe import Architecture, Auxiliary, Recipe, RunConfig, twelve
 
 # Parameters by hand: 13*32 + 16*32 + 32*13 = 1344 outside the layers; a layer has 4*4*32*8 = 4096 in attention and
 # 2*32*64 = 4096 in a relu MLP, 3*32*64 = 6144 in a bilinear one.
@@ -135,3 +135,55 @@ def test_a_bad_field_is_refused_by_name(values: dict[str, Any], says: str) -> No
     assert says in str(refusal.value)
     assert "\n" not in str(refusal.value)
     assert len(str(refusal.value)) < 250
+
+
+def test_a_head_is_part_of_the_configuration_and_absent_without_one() -> None:
+    assert "auxiliary" not in RunConfig().to_dict()
+    config = RunConfig(auxiliary=Auxiliary(head="carry", head_form="linear", head_weight=0.5))
+    stored = json.loads(json.dumps(config.to_dict()))
+    assert stored["auxiliary"]["head"] == "carry" and RunConfig.from_dict(stored) == config
+    assert config.name == "arithmetic-relu-2layer-carry-linear-seed0"
+    assert not config.accepts(RunConfig()) and not RunConfig().accepts(config)
+
+
+@pytest.mark.parametrize(
+    ("site", "n_layers", "found"),
+    [
+        ("resid_mid", 1, "blocks.0.hook_resid_mid"),
+        ("resid_post", 2, "blocks.1.hook_resid_post"),
+        ("blocks.0.hook_resid_pre", 2, "blocks.0.hook_resid_pre"),
+        ("blocks.1.hook_mlp_out", 2, "blocks.1.hook_mlp_out"),
+    ],
+)
+def test_where_a_head_reads(site: str, n_layers: int, found: str) -> None:
+    head = Auxiliary(head_site=site)
+    assert head.site(n_layers) == found
+    assert head.every_engine == found.endswith(("resid_mid", "resid_post"))
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"head": "modular"}, "head is 'modular'"),
+        ({"head_form": "exact"}, "head_form is 'exact'"),
+        ({"head_weight": -1.0}, "head_weight is -1"),
+        ({"head_weight": 1e7}, "expected 0 to 1,000,000"),
+        ({"head_weight": math.nan}, "head_weight is"),
+        ({"head_schedule": "cosine"}, "head_schedule is 'cosine'"),
+        ({"head_site": "resid_pre"}, "expected blocks.LAYER.hook_"),
+        ({"head_site": "blocks.0.attn.hook_z"}, "expected blocks.LAYER.hook_"),
+        ({"head_site": "blocks.2.hook_resid_mid"}, "the decoder has 2 layers"),
+    ],
+)
+def test_a_head_that_cannot_be_is_refused(values: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        RunConfig(auxiliary=Auxiliary(**values))
+    stored = changed("") | {"auxiliary": Auxiliary().__dict__ | values}
+    with pytest.raises(BadInput, match=says):
+        RunConfig.from_dict(stored)
+
+
+@pytest.mark.parametrize("value", [None, 3, [], {"head": "carry"}])
+def test_an_auxiliary_that_is_no_head_is_refused(value: Any) -> None:
+    with pytest.raises(BadInput, match="auxiliary"):
+        RunConfig.from_dict(changed("") | {"auxiliary": value})

@@ -6,7 +6,7 @@ import torch
 
 from workbench import run_state
 from workbench.errors import BadInput
-from workbench.recipe import RunConfig
+from workbench.recipe import Auxiliary, RunConfig
 
 CONFIG = RunConfig()
 
@@ -72,3 +72,24 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(tmp_path):
         path.write_bytes(damaged)
         with pytest.raises(BadInput, match="remove .* and train again"):
             run_state.load(tmp_path, CONFIG)
+
+
+def test_a_heads_tensors_are_part_of_the_state(tmp_path):
+    config = RunConfig(auxiliary=Auxiliary(head="carry", head_form="trainable"))
+    names = {"head.readout": (4, 4, 32), "head.W_hat": (2, 1, 4), "head.M_hat": (2, 1, 4)}
+    assert run_state.shapes(config) == CONFIG.architecture.shapes | names
+    state = some_state()
+    run_state.save(state, tmp_path)
+    with pytest.raises(BadInput, match="not a saved run"):  # one without a head
+        run_state.load(tmp_path, config)
+    for part in run_state.PARTS:
+        getattr(state, part).update({name: torch.ones(shape) for name, shape in names.items()})
+    state.curve |= {"head_loss": [1.0, 0.5], "head_grad_norm": [1.0, 1.0]}
+    run_state.save(state, tmp_path)
+    assert torch.equal(run_state.load(tmp_path, config).best["head.W_hat"], torch.ones(2, 1, 4))
+    with pytest.raises(BadInput, match="do not fit"):
+        run_state.load(tmp_path, CONFIG)
+    del state.curve["head_loss"]
+    run_state.save(state, tmp_path)
+    with pytest.raises(BadInput, match="not a saved run"):
+        run_state.load(tmp_path, config)

@@ -43,3 +43,32 @@ def test_every_field_of_the_recipe_is_a_flag_with_help(capsys):
     ):
         assert flag in text
     assert "peak learning rate of AdamW [default: 0.02]" in text
+
+
+def test_a_head_is_trained_beside_the_decoder_and_told_of(tmp_path, capsys):
+    words = [
+        "train",
+        "--n-layers",
+        "1",
+        "--steps",
+        "4",
+        "--warmup-steps",
+        "1",
+        "--batch-size",
+        "64",
+        "--engine",
+        "plain",
+    ]
+    words += ["--out", str(tmp_path), "--head", "carry", "--head-form", "trainable", "--head-weight", "0.5"]
+    assert run(words) == 0
+    assert "head, test  n=10,000 squared error 0." in capsys.readouterr().out
+    folder = tmp_path / "arithmetic-relu-1layer-carry-trainable-seed0"
+    assert json.loads((folder / "config.json").read_text())["auxiliary"]["head_weight"] == 0.5
+    assert json.loads((folder / "head.json").read_text())["head"] == "carry"
+
+
+def test_head_flags_without_a_head_are_refused(tmp_path, capsys):
+    assert run(["train", "--head-weight", "0.5", "--out", str(tmp_path)]) == 2
+    assert "a --head flag without a head" in capsys.readouterr().err
+    assert run(["train", "--head", "carry", "--head-site", "logits", "--out", str(tmp_path)]) == 2
+    assert "head_site is 'logits'" in capsys.readouterr().err
