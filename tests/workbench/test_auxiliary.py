@@ -27,7 +27,7 @@ def run(head, engine="plain", mlp="relu", n_layers=2, recipe=SHORT):
     return RunConfig(Architecture(mlp=mlp, n_layers=n_layers), recipe, engine=engine, auxiliary=head)
 
 
-@pytest.mark.parametrize(("engine", "head"), zip(ENGINES, heads.KINDS, strict=False))
+@pytest.mark.parametrize(("engine", "head"), list(zip(ENGINES, heads.KINDS, strict=False)))
 def test_at_weight_zero_the_decoder_is_that_of_a_run_without_the_head(engine, head, tmp_path):
     watched = run(Auxiliary(head=head, head_form="trainable", head_weight=0.0), engine, mlp="bilinear")
     with_head = training.train(watched, tmp_path / "with")
