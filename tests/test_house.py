@@ -30,15 +30,15 @@ def test_workbench_never_imports_analyses():
     assert any("workbench" in name for path in SOURCES for name in imported(path))  # the check sees imports at all
 
 
-def storeys() -> dict[str, int]:
-    """The line on which each file or folder of `workbench` stands in CONTRIBUTING's picture."""
-    picture = (ROOT / "CONTRIBUTING.md").read_text().partition("workbench/\n")[2].partition("analyses/\n")[0]
+def storeys(room: str, following: str) -> dict[str, int]:
+    """The line on which each file or folder of a room stands in CONTRIBUTING's picture."""
+    picture = (ROOT / "CONTRIBUTING.md").read_text().partition(f"\n{room}/\n")[2].partition(f"\n{following}/")[0]
     lines = enumerate(picture.splitlines())
     return {name: at for at, line in lines for name in re.findall(r"[\w*]+(?:\.py|/)", re.split(r" {3,}", line)[0])}
 
 
 def test_inside_workbench_a_file_imports_only_what_stands_above_it():
-    order = storeys()
+    order = storeys("workbench", "analyses")
     assert len(order) > 25
 
     def storey(module: str) -> int:
@@ -56,6 +56,35 @@ def test_inside_workbench_a_file_imports_only_what_stands_above_it():
                 for name in [f"workbench.{alias.name}" for alias in node.names] if direct else [node.module]:
                     if name != "workbench.__version__":
                         assert storey(name) <= storey(own), (own, name)
+
+
+def test_inside_analyses_a_folder_imports_only_what_stands_above_it():
+    order = storeys("analyses", "checkpoints")
+    assert order["hill/"] < order["kernel/"] < order["learned/"] < order["arena.py"]
+
+    def storey(module: str) -> int:
+        part = re.sub(r"^_(arena)_.*", r"\1", module.split(".")[1])  # private parts stand with their analysis
+        return order[f"{part}/"] if f"{part}/" in order else order[f"{part}.py"]
+
+    seen = set()
+    for path in SOURCES:
+        own = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        if own.startswith("analyses.") and not own.endswith("__init__"):
+            for name in imported_names(path):
+                if name.startswith("analyses."):
+                    assert storey(name) <= storey(own), (own, name)
+                    seen.add((own.split(".")[1], name.split(".")[1]))
+    assert {("learned", "hill"), ("learned", "kernel")} <= seen  # the check sees imports at all
+
+
+def imported_names(path: Path) -> set[str]:
+    """Modules that a file imports, with what it takes from a package of analyses."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            package = (ROOT / node.module.replace(".", "/")).is_dir()
+            names |= {f"{node.module}.{alias.name}" for alias in node.names} if package else {node.module}
+    return names
 
 
 def test_nothing_unpickles():

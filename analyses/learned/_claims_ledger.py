@@ -1,10 +1,11 @@
 """The ledger of claims: each sentence with what was measured, the rule that decides, and the verdict."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from analyses.learned import _claims_rules as rules
+from analyses.learned._claims_entry import Entry
 from analyses.learned._claims_evidence import WIDE, Row, kind_of, shares
 from workbench.recipe import RunConfig
 from workbench.result import Finding
@@ -27,8 +28,8 @@ BORROW_TESTS: tuple[tuple[str, str, str, Rule, str], ...] = (
         f"{rules.FAILED} or less, against it from {rules.SOLVED}",
     ),
 )  # fmt: skip
-TEST_COLUMNS = ("mlp", "test", "group", "trained_on", "seeds", "n", "lowest", "highest", "two_layers_lowest",
-                "predicted", "result")  # fmt: skip
+TEST_COLUMNS = ("mlp", "test", "group", "trained_on", "seeds", "n", "lowest", "highest", "two_layers_seeds",
+                "two_layers_lowest", "two_layers_highest", "predicted", "result")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -46,37 +47,29 @@ class BorrowTest:
 
     def row(self) -> Row:
         """A row of the table."""
-        values, two = _values(self.found), _values(self.two_layers)
-        numbers = (len(values), min((r["n"] for r in self.found), default=0), min(values, default=float("nan")))
-        last = (max(values, default=float("nan")), min(two, default=float("nan")), self.predicted, self.result)
-        return dict(zip(TEST_COLUMNS, (self.mlp, self.test, self.group, self.trained_on, *numbers, *last), strict=True))
+        said = (
+            self.mlp,
+            self.test,
+            self.group,
+            self.trained_on,
+            len(self.found),
+            min((r["n"] for r in self.found), default=0),
+        )
+        two = (len(self.two_layers), *_ends(self.two_layers))
+        columns = (*said, *_ends(self.found), *two, self.predicted, self.result)
+        return dict(zip(TEST_COLUMNS, columns, strict=True))
+
+    @property
+    def words(self) -> str:
+        """What was measured: 1 layer, and 2 layers where any were given."""
+        two = f" (2 layers {_span(self.two_layers)})" if self.two_layers else ""
+        return f"{self.test} {_span(self.found)}{two}: {self.result}"
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A sentence, its test and its verdict. `value` is the number that decides, with its interval over problems."""
-
-    sentence: str
-    source: str
-    verdict: rules.Verdict
-    test: str
-    measured: str
-    value: float
-    low: float | None = None
-    high: float | None = None
-    n: int | None = None
-    control: str | None = None
-    control_value: float | None = None
-
-    def row(self) -> Row:
-        """A row of the table; NaN for a number that is not there."""
-        numbers = {name: float("nan") if value is None else value for name, value in asdict(self).items()}
-        return numbers | {"n": self.n or 0, "control": self.control or ""}
-
-    def finding(self) -> Finding:
-        """The same as a sentence."""
-        text = f'{self.verdict.upper()}: "{self.sentence}" {self.measured}'
-        return Finding(text, self.value, self.low, self.high, self.n, self.control, self.control_value)
+def _ends(found: Sequence[Row]) -> tuple[float, float]:
+    """Lowest and highest share of the seeds, NaN without any."""
+    values = _values(found)
+    return min(values, default=float("nan")), max(values, default=float("nan"))
 
 
 def _values(found: Sequence[Row]) -> list[float]:
@@ -122,8 +115,8 @@ def _accuracy(
     spans = "; ".join(f"{group}: {mlp} {_span(shares(rows, group, mlp, layers))}" for group in groups for mlp in KINDS)
     return Entry(
         sentence, CARDS, rule(_values(found)), f"solved from {rules.SOLVED}, not solved up to {rules.FAILED}",
-        f"({spans}; {layers} layer{'s' * (layers > 1)})", decides["share"], decides["low"], decides["high"],
-        decides["n"], "the other end of the seeds", (low if decides is high else high)["share"],
+        Finding(f"({spans}; {layers} layer{'s' * (layers > 1)})", decides["share"], decides["low"], decides["high"],
+                decides["n"], "the other end of the seeds", (low if decides is high else high)["share"]),
     )  # fmt: skip
 
 
@@ -139,15 +132,15 @@ def _borrow_entry(mlp: str, tests: Sequence[BorrowTest]) -> Entry | None:
     if not any(test.found for test in tests):
         return None
     verdict = rules.borrow_sentence([test.result for test in tests])
-    parts = "; ".join(f"{test.test} {_span(test.found)}: {test.result}" for test in tests)
+    parts = "; ".join(test.words for test in tests)
     first = min((row for test in tests if test.test == "ordered" for row in test.found), key=lambda r: r["share"],
                 default=min((row for test in tests for row in test.found), key=lambda r: r["share"]))  # fmt: skip
     two = [row for test in tests if test.test == "ordered" for row in test.two_layers]
     return Entry(
         "The second layer is buying borrow propagation specifically", CARDS, verdict,
         "two of four tests against it refute it, all must hold to support it",
-        f"({mlp}, 1 layer; {parts})", first["share"], first["low"], first["high"], first["n"],
-        "2 layers, the same" if two else None, min(_values(two)) if two else None,
+        Finding(f"({mlp}, 1 layer; {parts})", first["share"], first["low"], first["high"], first["n"],
+                "2 layers, the same" if two else None, min(_values(two)) if two else None),
     )  # fmt: skip
 
 
@@ -159,8 +152,8 @@ def _sign_entry(rows: list[Row]) -> Entry | None:
     return Entry(
         "sign acc is ~0 by construction", CARDS,
         "supported" if most["share"] <= rules.ALWAYS_ZERO else "refuted", f"at most {rules.ALWAYS_ZERO} in every model",
-        f"(at most {most['share']:.4f} in {len(found)} models; the loss has no gradient there)",
-        most["share"], most["low"], most["high"], most["n"],
+        Finding(f"(at most {most['share']:.4f} in {len(found)} models; the loss has no gradient there)",
+                most["share"], most["low"], most["high"], most["n"]),
     )  # fmt: skip
 
 
@@ -171,8 +164,8 @@ def _recipe_entries(rows: list[Row], configs: Sequence[RunConfig]) -> list[Entry
     same = len({(c.recipe, c.data_seed, c.problems, c.engine) for c in configs}) == 1
     recipe = Entry(
         "trained under an identical recipe", CARDS, "supported" if same else "refuted",
-        "one recipe, data seed and task in every config", f"({len(configs)} configurations compared, ours)",
-        float(len({c.recipe for c in configs})), n=len(configs),
+        "one recipe, data seed and task in every config",
+        Finding(f"({len(configs)} configurations compared, ours)", len({c.recipe for c in configs}), n=len(configs)),
     )  # fmt: skip
     return [recipe, _structure_entry(rows, configs)]
 
@@ -193,7 +186,8 @@ def _structure_entry(rows: list[Row], configs: Sequence[RunConfig]) -> Entry | N
         control = "share of the kinds' difference that a ReLU of the same size makes up"
     return Entry(
         "MLP type is the only structural difference", CARDS, "refuted" if extra else "supported",
-        "equal numbers of parameters", text + ")", float(extra), n=len(configs), control=control, control_value=value,
+        "equal numbers of parameters",
+        Finding(text + ")", extra, n=len(configs), control=control, control_value=value),
     )  # fmt: skip
 
 
@@ -207,8 +201,8 @@ def _direction_entry(rows: list[Row]) -> Entry | None:
         "the given sign spares the models a comparison that they need", "ours, of the sign-hidden control",
         rules.sign_needed(_values(found)) if len(found) == 2 * SEEDS else "open",
         f"refuted if 2-layer models without the sign solve subtraction, {rules.SOLVED} or more",
-        f"(2 layers trained without it, subtraction: {_span(found)})", low["share"],
-        low["low"], low["high"], low["n"], "with the sign" if given else None, min(_values(given)) if given else None,
+        Finding(f"(2 layers trained without it, subtraction: {_span(found)})", low["share"], low["low"], low["high"],
+                low["n"], "with the sign" if given else None, min(_values(given)) if given else None),
     )  # fmt: skip
 
 

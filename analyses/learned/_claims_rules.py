@@ -91,3 +91,13 @@ def size_explains(narrow: Sequence[float], wide: Sequence[float], bilinear: Sequ
 def sign_needed(hidden: Sequence[float]) -> Verdict:
     """Of "the given sign spares a comparison", from 2-layer models trained without it, on subtraction."""
     return {"supported": "refuted", "refuted": "supported", "open": "open"}[solved(hidden)]  # type: ignore[return-value]
+
+
+def highest_stable(picked: float | None, *, published_stable: bool) -> Verdict:
+    """Of "the highest rate at which both remain stable": the published one must be stable, and the one picked.
+
+    Where a higher one is stable too, the sentence is open: the source does not say what it called stable.
+    """
+    if not published_stable:
+        return "refuted"
+    return "supported" if picked == STABLE_RATE else "open"

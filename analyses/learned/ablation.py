@@ -16,9 +16,9 @@ needed for what it says, not for the disturbance, where the mean fails more than
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from analyses.learned._asked import check_checkpoints, check_options
 from workbench.analysis import Result, analysis
-from workbench.errors import BadInput
-from workbench.recipe import check_types, knob
+from workbench.recipe import knob
 
 if TYPE_CHECKING:
     from workbench.checkpoint import Checkpoint
@@ -35,11 +35,7 @@ class Options:
     full: bool = knob(False, "also every neuron at every single position (minutes a model)")
 
     def __post_init__(self) -> None:
-        check_types(self)
-        if not FEWEST <= self.per_class <= MOST:
-            raise BadInput(f"per_class is {self.per_class:,}, expected {FEWEST} to {MOST:,}")
-        if self.seed < 0:
-            raise BadInput(f"seed is {self.seed}, expected 0 or more")
+        check_options(self, per_class=(FEWEST, MOST))
 
 
 @analysis(
@@ -48,11 +44,7 @@ class Options:
 )
 def ablation(checkpoints: "list[Checkpoint]", options: Options) -> Result:
     """Zero, mean and resample ablation of every part of every checkpoint, beside a random change of equal size."""
-    from workbench.checkpoint import refuse_namesakes
-
-    if not checkpoints:
-        raise BadInput("ablation needs at least one checkpoint; give the folder of one, or a folder that holds some")
-    refuse_namesakes(checkpoints)
+    check_checkpoints(checkpoints, "ablation")
     import pandas as pd
 
     from analyses.learned._ablation_figures import figures

@@ -21,9 +21,9 @@ descriptions; which heads matter is asked by `ablation` and `patching`.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from analyses.learned._asked import check_checkpoints, check_options
 from workbench.analysis import Result, analysis
-from workbench.errors import BadInput
-from workbench.recipe import check_types, knob
+from workbench.recipe import knob
 
 if TYPE_CHECKING:
     from workbench.checkpoint import Checkpoint
@@ -42,11 +42,7 @@ class Options:
     )
 
     def __post_init__(self) -> None:
-        check_types(self)
-        if not FEWEST <= self.problems <= MOST:
-            raise BadInput(f"problems is {self.problems:,}, expected {FEWEST:,} to {MOST:,}")
-        if self.seed < 0:
-            raise BadInput(f"seed is {self.seed}, expected 0 or more")
+        check_options(self, problems=(FEWEST, MOST))
 
 
 @analysis(
@@ -54,11 +50,7 @@ class Options:
 )
 def attention(checkpoints: "list[Checkpoint]", options: Options) -> Result:
     """Patterns, what is read and copied, and both circuits, of every head beside the untrained ones."""
-    from workbench.checkpoint import refuse_namesakes
-
-    if not checkpoints:
-        raise BadInput("attention needs at least one checkpoint; give the folder of one, or a folder that holds some")
-    refuse_namesakes(checkpoints)
+    check_checkpoints(checkpoints, "attention")
     import pandas as pd
 
     from analyses.learned._attention_figures import figures

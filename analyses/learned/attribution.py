@@ -15,9 +15,9 @@ the problem. Controls: the same component on the correct digit and runner-up of 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from analyses.learned._asked import check_checkpoints, check_options
 from workbench.analysis import Result, analysis
-from workbench.errors import BadInput
-from workbench.recipe import check_types, knob
+from workbench.recipe import knob
 
 if TYPE_CHECKING:
     from workbench.checkpoint import Checkpoint
@@ -35,23 +35,13 @@ class Options:
     full: bool = knob(False, "also neurons by class")
 
     def __post_init__(self) -> None:
-        check_types(self)
-        if not FEWEST <= self.problems <= MOST:
-            raise BadInput(f"problems is {self.problems:,}, expected {FEWEST:,} to {MOST:,}")
-        if not 2 <= self.each <= MOST:
-            raise BadInput(f"each is {self.each:,}, expected 2 to {MOST:,}")
-        if self.seed < 0:
-            raise BadInput(f"seed is {self.seed}, expected 0 or more")
+        check_options(self, problems=(FEWEST, MOST), each=(2, MOST))
 
 
 @analysis(question="Which component makes each answer digit, and at which depth is it there?", options=Options)
 def attribution(checkpoints: "list[Checkpoint]", options: Options) -> Result:
     """Direct logit attribution of every component and neuron, and the logit lens, beside the controls."""
-    from workbench.checkpoint import refuse_namesakes
-
-    if not checkpoints:
-        raise BadInput("attribution needs at least one checkpoint; give the folder of one, or a folder that holds some")
-    refuse_namesakes(checkpoints)
+    check_checkpoints(checkpoints, "attribution")
     import pandas as pd
 
     from analyses.learned._attribution_figures import figures

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from analyses.learned._asked import check_checkpoints, check_options
 from workbench.analysis import Result, analysis
 from workbench.errors import BadInput
-from workbench.recipe import check_types, knob
+from workbench.recipe import knob
 
 if TYPE_CHECKING:
     from workbench.checkpoint import Checkpoint
@@ -36,11 +37,9 @@ class Options:
     full: bool = knob(False, "ten times as many problems")
 
     def __post_init__(self) -> None:
-        check_types(self)
+        check_options(self)
         if not FEWEST <= self.problems * (MORE if self.full else 1) <= MOST:
             raise BadInput(f"problems is {self.problems:,}, expected {FEWEST:,} to {MOST:,} (--full asks ten times it)")
-        if self.seed < 0:
-            raise BadInput(f"seed is {self.seed}, expected 0 or more")
 
 
 @analysis(
@@ -49,11 +48,7 @@ class Options:
 )
 def errors(checkpoints: "list[Checkpoint]", options: Options) -> Result:
     """Agreement of errors beyond chance, kinds of first wrong digits and the most confusable problems."""
-    from workbench.checkpoint import refuse_namesakes
-
-    if not checkpoints:
-        raise BadInput("errors needs at least one checkpoint; give the folder of one, or a folder that holds some")
-    refuse_namesakes(checkpoints)
+    check_checkpoints(checkpoints, "errors")
     import pandas as pd
 
     from analyses.learned._errors_agreement import pairs, times_rows

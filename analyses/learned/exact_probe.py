@@ -20,9 +20,9 @@ answer; so table `layers` and the findings take the best site before d4, chosen 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from analyses.learned._asked import check_checkpoints, check_options
 from workbench.analysis import Result, analysis
-from workbench.errors import BadInput
-from workbench.recipe import check_types, knob
+from workbench.recipe import knob
 
 if TYPE_CHECKING:
     from workbench.checkpoint import Checkpoint
@@ -41,11 +41,7 @@ class Options:
     full: bool = knob(False, "also positions before the operands are read, and what attention and MLP write")
 
     def __post_init__(self) -> None:
-        check_types(self)
-        if not FEWEST <= self.problems <= MOST:
-            raise BadInput(f"problems is {self.problems:,}, expected {FEWEST:,} to {MOST:,}")
-        if self.seed < 0:
-            raise BadInput(f"seed is {self.seed}, expected 0 or more")
+        check_options(self, problems=(FEWEST, MOST))
 
 
 @analysis(
@@ -54,7 +50,7 @@ class Options:
 )
 def exact_probe(checkpoints: "list[Checkpoint]", options: Options) -> Result:
     """Both probes and the decimal places at every site of every checkpoint, beside the controls."""
-    _check(checkpoints)
+    check_checkpoints(checkpoints, "exact-probe")
     import pandas as pd
 
     from analyses.learned._exact_probe_figures import figures
@@ -74,11 +70,3 @@ def exact_probe(checkpoints: "list[Checkpoint]", options: Options) -> Result:
     tables = {"layers": best_of_each_layer(sites), "digits": best_of_each_place(places)}
     tables |= {"sites": sites, "places": places}
     return Result(tables, figures(tables), findings(tables, splits, options.seed))
-
-
-def _check(checkpoints: "list[Checkpoint]") -> None:
-    from workbench.checkpoint import refuse_namesakes
-
-    if not checkpoints:
-        raise BadInput("exact-probe needs at least one checkpoint; give the folder of one, or a folder that holds some")
-    refuse_namesakes(checkpoints)

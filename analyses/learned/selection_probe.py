@@ -17,9 +17,9 @@ model and for shuffled labels too.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from analyses.learned._asked import check_checkpoints, check_options
 from workbench.analysis import Result, analysis
-from workbench.errors import BadInput
-from workbench.recipe import check_types, knob
+from workbench.recipe import knob
 
 if TYPE_CHECKING:
     from workbench.checkpoint import Checkpoint
@@ -36,11 +36,7 @@ class Options:
     full: bool = knob(False, "every place at every position from b0 on, not only where its digit is predicted")
 
     def __post_init__(self) -> None:
-        check_types(self)
-        if not FEWEST <= self.problems <= MOST:
-            raise BadInput(f"problems is {self.problems:,}, expected {FEWEST:,} to {MOST:,}")
-        if self.seed < 0:
-            raise BadInput(f"seed is {self.seed}, expected 0 or more")
+        check_options(self, problems=(FEWEST, MOST))
 
 
 @analysis(
@@ -49,7 +45,7 @@ class Options:
 )
 def selection_probe(checkpoints: "list[Checkpoint]", options: Options) -> Result:
     """Frozen units, linear probes of their results and trained units of every checkpoint, beside the controls."""
-    _check(checkpoints)
+    check_checkpoints(checkpoints, "selection-probe")
     import pandas as pd
 
     from analyses._rows import Row
@@ -72,13 +68,3 @@ def selection_probe(checkpoints: "list[Checkpoint]", options: Options) -> Result
     tables = {"summary": summary(means, lands), "means": means, "landed": lands, **parts}
     frames = {name: pd.DataFrame(rows) for name, rows in tables.items()}
     return Result(frames, figures(means, lands), findings(means, lands))
-
-
-def _check(checkpoints: "list[Checkpoint]") -> None:
-    from workbench.checkpoint import refuse_namesakes
-
-    if not checkpoints:
-        raise BadInput(
-            "selection-probe needs at least one checkpoint; give the folder of one, or a folder that holds some"
-        )
-    refuse_namesakes(checkpoints)
