@@ -16,9 +16,9 @@ embedding and unembedding in the Fourier basis, beside a straight line and rando
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from analyses.learned._asked import check_checkpoints, check_options
 from workbench.analysis import Result, analysis
-from workbench.errors import BadInput
-from workbench.recipe import check_types, knob
+from workbench.recipe import knob
 
 if TYPE_CHECKING:
     from workbench.checkpoint import Checkpoint
@@ -35,11 +35,7 @@ class Options:
     full: bool = knob(False, f"{FULL:,} problems, so that the borrows' rarest pairs are met often")
 
     def __post_init__(self) -> None:
-        check_types(self)
-        if not FEWEST <= self.problems <= MOST:
-            raise BadInput(f"problems is {self.problems:,}, expected {FEWEST:,} to {MOST:,}")
-        if self.seed < 0:
-            raise BadInput(f"seed is {self.seed}, expected 0 or more")
+        check_options(self, problems=(FEWEST, MOST))
 
 
 @analysis(
@@ -82,8 +78,4 @@ def clock(checkpoints: "list[Checkpoint]", options: Options) -> Result:
 
 
 def _check(checkpoints: "list[Checkpoint]") -> None:
-    from workbench.checkpoint import refuse_namesakes
-
-    if not checkpoints:
-        raise BadInput("clock needs at least one checkpoint; give the folder of one, or a folder that holds some")
-    refuse_namesakes(checkpoints)
+    check_checkpoints(checkpoints, "clock")

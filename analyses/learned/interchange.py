@@ -18,9 +18,10 @@ Only problems count that the model answers right at the place, in both runs. The
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from analyses.learned._asked import check_checkpoints, check_options
 from workbench.analysis import Result, analysis
 from workbench.errors import BadInput
-from workbench.recipe import check_types, knob
+from workbench.recipe import knob
 
 if TYPE_CHECKING:
     from analyses._rows import Row
@@ -43,13 +44,7 @@ class Options:
     full: bool = knob(False, f"at least {FULL_PROBLEMS:,} problems and {FULL_SWAPS} swaps")
 
     def __post_init__(self) -> None:
-        check_types(self)
-        if not FEWEST <= self.problems <= MOST:
-            raise BadInput(f"problems is {self.problems:,}, expected {FEWEST:,} to {MOST:,}")
-        if not 20 <= self.swaps <= 10_000:
-            raise BadInput(f"swaps is {self.swaps:,}, expected 20 to 10,000")
-        if self.seed < 0:
-            raise BadInput(f"seed is {self.seed}, expected 0 or more")
+        check_options(self, problems=(FEWEST, MOST), swaps=(20, 10_000))
 
 
 @analysis(
@@ -91,8 +86,4 @@ def interchange(checkpoints: "list[Checkpoint]", options: Options) -> Result:
 
 
 def _check(checkpoints: "list[Checkpoint]") -> None:
-    from workbench.checkpoint import refuse_namesakes
-
-    if not checkpoints:
-        raise BadInput("interchange needs at least one checkpoint; give the folder of one, or a folder that holds some")
-    refuse_namesakes(checkpoints)
+    check_checkpoints(checkpoints, "interchange")

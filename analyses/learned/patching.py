@@ -16,9 +16,10 @@ few pairs to be patched. Whether patching is TransformerLens's is shown in the t
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from analyses.learned._asked import check_checkpoints, check_options
 from workbench.analysis import Result, analysis
 from workbench.errors import BadInput
-from workbench.recipe import check_types, knob
+from workbench.recipe import knob
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,11 +41,7 @@ class Options:
     full: bool = knob(False, f"at least {FULL} pairs a kind and digit")
 
     def __post_init__(self) -> None:
-        check_types(self)
-        if not FEWEST <= self.pairs <= MOST:
-            raise BadInput(f"pairs is {self.pairs:,}, expected {FEWEST} to {MOST:,}")
-        if self.seed < 0:
-            raise BadInput(f"seed is {self.seed}, expected 0 or more")
+        check_options(self, pairs=(FEWEST, MOST))
 
 
 @analysis(
@@ -94,8 +91,4 @@ def _tables(rows: "dict[str, list[Row]]") -> "dict[str, pd.DataFrame]":
 
 
 def _check(checkpoints: "list[Checkpoint]") -> None:
-    from workbench.checkpoint import refuse_namesakes
-
-    if not checkpoints:
-        raise BadInput("patching needs at least one checkpoint; give the folder of one, or a folder that holds some")
-    refuse_namesakes(checkpoints)
+    check_checkpoints(checkpoints, "patching")

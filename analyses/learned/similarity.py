@@ -25,9 +25,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analyses.learned._asked import check_options
 from workbench.analysis import Finding, Result, analysis
 from workbench.errors import BadInput
-from workbench.recipe import check_types, knob
+from workbench.recipe import knob
 
 if TYPE_CHECKING:
     from workbench.checkpoint import Checkpoint
@@ -45,12 +46,7 @@ class Options:
     counts: str = knob("", "folder with a finished exhaustive count a model; `exhaustive` beside each model if empty")
 
     def __post_init__(self) -> None:
-        check_types(self)
-        for name in ("problems", "asked"):
-            if not FEWEST <= getattr(self, name) <= MOST:
-                raise BadInput(f"{name} is {getattr(self, name):,}, expected {FEWEST:,} to {MOST:,}")
-        if self.seed < 0:
-            raise BadInput(f"seed is {self.seed}, expected 0 or more")
+        check_options(self, problems=(FEWEST, MOST), asked=(FEWEST, MOST))
 
 
 @analysis(

@@ -22,9 +22,9 @@ reaches an answer only through heads of a later layer, which are parts of their 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from analyses.learned._asked import check_checkpoints, check_options
 from workbench.analysis import Result, analysis
-from workbench.errors import BadInput
-from workbench.recipe import check_types, knob
+from workbench.recipe import knob
 
 if TYPE_CHECKING:
     from workbench.checkpoint import Checkpoint
@@ -42,15 +42,7 @@ class Options:
     full: bool = knob(False, f"{FULL} times as many problems of both kinds")
 
     def __post_init__(self) -> None:
-        check_types(self)
-        for name, value, low, high in (
-            ("problems", self.problems, 2_000, 200_000),
-            ("scored", self.scored, 500, 100_000),
-        ):
-            if not low <= value <= high:
-                raise BadInput(f"{name} is {value:,}, expected {low:,} to {high:,}")
-        if self.seed < 0:
-            raise BadInput(f"seed is {self.seed}, expected 0 or more")
+        check_options(self, problems=(2_000, 200_000), scored=(500, 100_000))
 
 
 @analysis(
@@ -84,8 +76,4 @@ def surrogate(checkpoints: "list[Checkpoint]", options: Options) -> Result:
 
 
 def _check(checkpoints: "list[Checkpoint]") -> None:
-    from workbench.checkpoint import refuse_namesakes
-
-    if not checkpoints:
-        raise BadInput("surrogate needs at least one checkpoint; give the folder of one, or a folder that holds some")
-    refuse_namesakes(checkpoints)
+    check_checkpoints(checkpoints, "surrogate")

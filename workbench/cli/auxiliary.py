@@ -61,7 +61,7 @@ def auxiliary_grid(
     steps: Steps = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train the twelve with each auxiliary head, then controls of the most promising one: 119 runs.
+    """Train the twelve with each auxiliary head, then controls of the most promising one: 118 runs.
 
     First without a head and with an additive, digitwise or carry head, frozen and trainable; then, for the best of
     them, a linear head and random units on the same target, and a sweep of weights on one decoder. The same command
