@@ -13,6 +13,7 @@ from workbench.result import Finding
 CARDS = "model cards"
 KINDS = ("relu", "bilinear")
 SEEDS = 3  # of every kind of model, as published
+MODELS = len(KINDS) * 2 * SEEDS  # the twelve
 
 # Of the borrow sentence: test, group, what the 1-layer models were trained on, the rule, what the sentence predicts.
 Rule = Callable[[Sequence[float]], rules.Test]
@@ -113,8 +114,9 @@ def _accuracy(
     low, high = min(found, key=lambda row: row["share"]), max(found, key=lambda row: row["share"])
     decides = high if rule is rules.not_solved else low
     spans = "; ".join(f"{group}: {mlp} {_span(shares(rows, group, mlp, layers))}" for group in groups for mlp in KINDS)
+    verdict = rules.complete(rule(_values(found)), len(found), len(groups) * len(KINDS) * SEEDS)
     return Entry(
-        sentence, CARDS, rule(_values(found)), f"solved from {rules.SOLVED}, not solved up to {rules.FAILED}",
+        sentence, CARDS, verdict, f"all {len(KINDS) * SEEDS}: solved from {rules.SOLVED}, not up to {rules.FAILED}",
         Finding(f"({spans}; {layers} layer{'s' * (layers > 1)})", decides["share"], decides["low"], decides["high"],
                 decides["n"], "the other end of the seeds", (low if decides is high else high)["share"]),
     )  # fmt: skip
@@ -149,9 +151,10 @@ def _sign_entry(rows: list[Row]) -> Entry | None:
     if not found:
         return None
     most = max(found, key=lambda row: row["share"])
+    verdict = "supported" if most["share"] <= rules.ALWAYS_ZERO else "refuted"
     return Entry(
-        "sign acc is ~0 by construction", CARDS,
-        "supported" if most["share"] <= rules.ALWAYS_ZERO else "refuted", f"at most {rules.ALWAYS_ZERO} in every model",
+        "sign acc is ~0 by construction", CARDS, rules.complete(verdict, len(found), MODELS),
+        f"at most {rules.ALWAYS_ZERO} in every model",
         Finding(f"(at most {most['share']:.4f} in {len(found)} models; the loss has no gradient there)",
                 most["share"], most["low"], most["high"], most["n"]),
     )  # fmt: skip
@@ -163,7 +166,8 @@ def _recipe_entries(rows: list[Row], configs: Sequence[RunConfig]) -> list[Entry
         return []
     same = len({(c.recipe, c.data_seed, c.problems, c.engine) for c in configs}) == 1
     recipe = Entry(
-        "trained under an identical recipe", CARDS, "supported" if same else "refuted",
+        "trained under an identical recipe", CARDS,
+        rules.complete("supported" if same else "refuted", len(configs), MODELS),
         "one recipe, data seed and task in every config",
         Finding(f"({len(configs)} configurations compared, ours)", len({c.recipe for c in configs}), n=len(configs)),
     )  # fmt: skip

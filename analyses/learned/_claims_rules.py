@@ -34,6 +34,11 @@ ALWAYS_ZERO = 0.001  # sign accuracy up to which it is "about 0"
 STABLE_RATE = 0.02  # the published learning rate, called the highest at which both kinds are stable
 
 
+def complete(verdict: Verdict, given: int, wanted: int) -> Verdict:
+    """The verdict on a sentence about `wanted` models when `given` were measured: too few refute, but never support."""
+    return "open" if verdict == "supported" and given < wanted else verdict
+
+
 def solved(accuracies: Sequence[float]) -> Verdict:
     """Of "the models have solved": supported if every model has, refuted if one is at FAILED or below."""
     if all(a >= SOLVED for a in accuracies):

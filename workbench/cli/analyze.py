@@ -16,6 +16,7 @@ Paths = Annotated[list[Path] | None, typer.Argument(help="Checkpoints, or folder
 Out = Annotated[
     Path | None, typer.Option(help="Folder for result.json, tables and figures; results/NAME if not given.")
 ]
+Root = Annotated[Path, typer.Option(help="Folder that gets a folder of results for each analysis.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")]
 
 
@@ -106,7 +107,7 @@ def _command(one: Analysis) -> Any:
     return with_flags(analyze_one, one.options)
 
 
-def everything(paths: Paths = None, out: Out = None, as_json: AsJson = False) -> None:
+def everything(paths: Paths = None, out: Root = Path("results"), as_json: AsJson = False) -> None:
     """Run every analysis on folders of checkpoints: workbench analyze all checkpoints --out results.
 
     Each with its default options, into a folder of its own. What is there already is skipped, so the same command
@@ -114,7 +115,7 @@ def everything(paths: Paths = None, out: Out = None, as_json: AsJson = False) ->
     """
     if not paths:
         raise BadInput("analyze all needs a folder of checkpoints: workbench analyze all checkpoints")
-    analyze_all.run_all(paths, out or Path("results"), as_json)
+    analyze_all.run_all(paths, out, as_json)
 
 
 def add_to(app: typer.Typer, words: list[str]) -> None:

@@ -132,13 +132,24 @@ def test_the_wide_relu_has_as_many_parameters_as_bilinear():
 
 
 def test_a_recipe_that_differs_is_not_identical():
-    configs = [RunConfig(architecture=Architecture(mlp=mlp, n_layers=1)) for mlp in ("relu", "bilinear")]
+    configs = twelve()
     found = {entry.sentence: entry for entry in ledger.entries([], [], configs)}
     assert found["trained under an identical recipe"].verdict == "supported"
+    assert ledger.entries([], [], configs[:11])[0].verdict == "open"  # one of the twelve is not there
     structure = found["MLP type is the only structural difference"]
     assert (structure.verdict, structure.found.value) == ("refuted", 2048.0)
     configs[0] = replace(configs[0], recipe=replace(configs[0].recipe, lr=0.01))
     assert ledger.entries([], [], configs)[0].verdict == "refuted"
+
+
+def test_too_few_models_can_refute_a_sentence_but_never_support_it():
+    def verdicts(relu, bilinear):
+        found = rows({"addition": relu, "sign": (0.0,) * len(relu)}) + rows({"addition": bilinear}, mlp="bilinear")
+        return [entry.verdict for entry in ledger.entries(found, [], [])]
+
+    assert verdicts(HIGH, HIGH) == ["supported", "open"]  # the sign was looked at in 3 of twelve
+    assert verdicts(HIGH, ()) == verdicts(HIGH, HIGH[:2]) == ["open", "open"]
+    assert verdicts(LOW[:1], ()) == ["refuted", "open"]
 
 
 def test_the_ledger_on_committed_models_reads_back_and_shows_every_number(tmp_path):
