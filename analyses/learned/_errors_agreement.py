@@ -17,6 +17,7 @@ from jaxtyping import Float, Int64
 from analyses.learned._errors_patterns import PATTERNS, of_operator
 from analyses.learned._errors_read import OPERATORS, Asked, Wrong
 
+FEW = 100  # wrong problems of a model of one operator below which nothing is said or shown of what it shares
 REPLICATES = 1_000  # bootstrap resamples of a sample's problems
 RELATIVE = 11  # what a wrong digit can be relative to the right one: 1 to 9 above it modulo ten, 10: no digit
 

@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from analyses.learned._ablation_figures import groups, only
+from analyses.learned._errors_agreement import FEW
 from analyses.learned._errors_patterns import GROUPS
 from analyses.learned._wrong_digits import KINDS
 from workbench.exhaustive.tally import PLACES
@@ -21,6 +22,8 @@ def figures(tables: Tables) -> dict[str, go.Figure]:
     """`agreement`, `times`, `kinds` and `direction`, each where there is something to show."""
     makers = {"pairs": ("agreement", _agreement), "times": ("times", _times), "kinds": ("kinds", _kinds)}
     found = {name: make(tables[table]) for table, (name, make) in makers.items() if table in tables}
+    if "agreement" in found and not found["agreement"].data:
+        del found["agreement"]
     if "kinds" in tables and len(rows := only(tables["kinds"], digits="every", group=GROUPS[1:], place=PLACES[1:])):
         found["direction"] = _direction(rows)
     return found
@@ -31,10 +34,20 @@ def _short(name: str) -> str:
 
 
 def _agreement(pairs: pd.DataFrame) -> go.Figure:
-    """What two models share of the errors they could share: a map an operator and level, of models against models."""
-    asked = list(groups(pairs, "asked", "operator"))
+    """What two models share of the errors they could share: a map an operator and level, of models against models.
+
+    Pairs of which a model errs on fewer than FEW problems are left empty, and maps without any other are left out.
+    """
+    few = pairs[["first_wrong", "second_wrong"]].min(axis=1) < FEW
+    pairs = pairs.assign(**{level: pairs[level].mask(few) for level in LEVELS})
+    asked = [(key, rows) for key, rows in groups(pairs, "asked", "operator") if len(rows.dropna(subset="shared"))]
+    if not asked:
+        return go.Figure()
     names = {key: list(dict.fromkeys([*rows["first"], *rows["second"]])) for key, rows in asked}
-    cell, gap, left, top = 46, 145, 170, 130
+    longest = max(len(_short(name)) for of in names.values() for name in of) * 6.5  # pixels
+    cell, top, left = 46, 150, 40 + longest
+    below = 30 + longest * 0.7  # labels at 45 degrees
+    gap = below + 45  # and a title of two lines
     size = cell * max(map(len, names.values()))
     width, height = 2 * size + 40, len(asked) * size + (len(asked) - 1) * gap
     grid = make_subplots(
@@ -56,18 +69,20 @@ def _agreement(pairs: pd.DataFrame) -> go.Figure:
                 coloraxis="coloraxis", hovertemplate="%{y}, %{x}: %{z:.3f}<extra></extra>",
             )  # fmt: skip
             grid.add_trace(heat, row=i, col=j)
-    bar = {"title": {"text": "shared"}, "thickness": 14, "lenmode": "pixels", "len": 300, "y": 1, "yanchor": "top"}
+    bar = {"title": {"text": "shared"}, "thickness": 14, "lenmode": "pixels", "len": min(300, height)}
+    bar |= {"y": 1, "yanchor": "top"}
     look = figure(
         "Do two models get the same problems wrong?",
-        "0: no more shared errors than by chance; 1: all that the numbers of errors allow (Cohen's kappa over its "
-        "highest value)<br>right: chance within each pattern of the four digit pairs",
+        "0: no more shared errors than by chance, below: fewer; 1: all that the numbers of errors allow (Cohen's kappa "
+        f"over its highest value)<br>right: chance within each pattern of the four digit pairs<br>empty: a model with "
+        f"fewer than {FEW} wrong problems, or chance alone shares all there is",
         coloraxis={"colorscale": DIVERGING, "cmin": -1, "cmax": 1, "colorbar": bar},
         width=max(width + left + 120, 960),
-        height=height + top + 150,
+        height=height + top + below,
     )
-    grid.update_layout(look.layout).update_layout(margin={"l": left, "r": 120, "t": top, "b": 150})
+    grid.update_layout(look.layout).update_layout(margin={"l": left, "r": 120, "t": top, "b": below})
     grid.update_annotations(font_size=13)
-    grid.update_xaxes(showgrid=False, tickangle=40, tickfont_size=11)
+    grid.update_xaxes(showgrid=False, tickangle=-45, tickfont_size=11)
     return grid.update_yaxes(showgrid=False, autorange="reversed", tickfont_size=11)
 
 

@@ -19,7 +19,8 @@ SHOWN = 20  # of each operator
 def hardest_rows(asked: Asked) -> Iterator[dict[str, Any]]:
     """The most confusable problems of each operator, with what the models answer when they write it themselves.
 
-    `loss` is the mean cross-entropy of the right digits over models, in nats a digit.
+    `loss` is the mean cross-entropy of the right digits over models, in nats a digit; `candidates_loss` its mean over
+    the `candidates`, those wrong in most models, from which the rows are the hardest.
     """
     for operator in OPERATORS:
         index, wrong_in = np.unique(
@@ -40,7 +41,8 @@ def hardest_rows(asked: Asked) -> Iterator[dict[str, Any]]:
         for rank, (problem, exact, of, moves, times, nats, said) in enumerate(columns, start=1):
             row: dict[str, Any] = {"asked": asked.words, "operator": operator, "rank": rank, "problem": problem}
             row |= {"exact": exact, "class": of, "count": moves, "wrong_in": times, "models": len(asked.models)}
-            yield row | {"loss": nats, "answers": said}
+            row |= {"loss": nats, "candidates": len(index), "candidates_loss": float(loss.mean())}
+            yield row | {"answers": said}
 
 
 def _losses(asked: Asked, problems: Problems) -> np.ndarray:

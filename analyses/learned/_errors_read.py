@@ -23,7 +23,6 @@ from workbench.task import ANSWER_POSITIONS, POSITIONS_READ, Problems, encode
 
 COUNTS = "exhaustive"  # folder beside the checkpoints, where `workbench evaluate --exhaustive` writes
 CHUNK = 2_000  # problems a forward pass
-EVERYTHING = "every problem"
 OPERATORS = ("addition", "subtraction")
 
 
@@ -91,8 +90,19 @@ class Asked:
 
     @property
     def words(self) -> str:
-        """What was asked."""
-        return EVERYTHING if self.index is None else f"a sample of {len(self.index):,} problems"
+        """What was asked; no other group has the same words."""
+        kind = "problem" if self.variant == "all" else f"{self.variant} problem"
+        return f"every {kind}" if self.counted else f"a sample of {self.total:,} {kind}s"
+
+    @property
+    def counted(self) -> bool:
+        """Whether every problem of the domain was asked, so that nothing has a sampling interval."""
+        return self.index is None
+
+    @property
+    def total(self) -> int:
+        """How many were asked."""
+        return int(self.sizes.sum())
 
     def n(self, operator: str) -> int:
         """Problems of an operator."""

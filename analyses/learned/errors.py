@@ -70,6 +70,6 @@ def errors(checkpoints: "list[Checkpoint]", options: Options) -> Result:
         "hardest": [row for one in asked for row in hardest_rows(one)],
         "trained": [row for one in asked for row in trained_rows(one)],
     }
-    rows = {"summary": summary(rows), **rows}
+    rows = {"summary": summary(asked, rows), **rows}
     tables = {name: pd.DataFrame(of) for name, of in rows.items() if of}
     return Result(tables, figures(tables), findings(asked, rows, full=options.full))

@@ -7,9 +7,8 @@ import pytest
 
 from analyses.learned import _errors_patterns as patterns
 from analyses.learned._errors_agreement import _exactly, agreement, pairs, times_wrong
-from analyses.learned._errors_findings import verdict
 from analyses.learned._errors_hardest import SHOWN
-from analyses.learned._errors_read import EVERYTHING, Asked, Wrong, ask
+from analyses.learned._errors_read import Asked, Wrong, ask
 from analyses.learned._errors_tables import of_patterns, trained_rows
 from analyses.learned.errors import Options, errors
 from workbench import written
@@ -217,7 +216,7 @@ def counted(tmp_path, domain):
 def test_lists_of_every_wrong_problem_are_used_where_there_are_some(counted):
     result = errors.function(counted, Options(problems=1_000))
     found = {(row["first"], row["second"], row["operator"]): row for row in result.tables["pairs"].to_dict("records")}
-    assert set(result.tables["pairs"]["asked"]) == {EVERYTHING}
+    assert set(result.tables["pairs"]["asked"]) == {"every problem"}
     row = found["first", "second", "subtraction"]
     assert (row["n"], row["first_wrong"], row["second_wrong"], row["both"], row["same_digit"]) == (10**8, 2, 1, 1, 1)
     assert row["shared"] == pytest.approx(1) and np.isnan(row["shared_low"])
@@ -229,7 +228,9 @@ def test_lists_of_every_wrong_problem_are_used_where_there_are_some(counted):
     assert set(result.tables["kinds"]["digits"]) == {"first"}
     hardest = result.tables["hardest"].query("operator == 'subtraction'").iloc[0]
     assert (hardest["problem"], hardest["exact"], hardest["wrong_in"]) == ("5000-0001", "+04999", 3)
-    assert hardest["answers"].endswith("x3") and len(result.tables["hardest"]) <= 2 * SHOWN
+    assert (
+        hardest["answers"].endswith("x3") and hardest["candidates"] == 3 and len(result.tables["hardest"]) <= 2 * SHOWN
+    )
     times = result.tables["times"].query("operator == 'subtraction'")["observed"].tolist()
     assert times == [10**8 - 3, 2, 0, 1]
 
@@ -237,7 +238,7 @@ def test_lists_of_every_wrong_problem_are_used_where_there_are_some(counted):
 def test_counts_elsewhere_of_other_weights_or_without_a_list(counted, tmp_path):
     moved = [dataclasses.replace(one, folder=Path(one.name)) for one in counted]
     (asked,) = ask(moved, 1_000, 0, tmp_path / "exhaustive")
-    assert asked.words == EVERYTHING and [len(model.index) for model in asked.models] == [4, 2, 2]
+    assert asked.words == "every problem" and [len(model.index) for model in asked.models] == [4, 2, 2]
     other = dataclasses.replace(counted[0], weights_sha256="f" * 64)
     with pytest.raises(BadInput, match="a count of other weights than those of first"):
         ask([other], 1_000, 0, None)
@@ -277,15 +278,6 @@ def test_times_of_one_operator_leave_the_other_out():
     asked = Asked("all", models, patterns.sizes("all"))
     assert [row["observed"] for row in times_wrong(asked, models, "addition")] == [10**8 - 2, 1, 1]
     assert [row["observed"] for row in times_wrong(asked, models, "subtraction")] == [10**8 - 1, 1, 0]
-
-
-def test_the_verdict_flips_with_its_numbers():
-    assert verdict([0.5, 0.9], [0.5, 0.6]) == "the same problems"
-    assert verdict([0.5, 0.9], [0.49, 0.6]) == "the same kinds of problems"
-    assert verdict([0.49, 0.9], [0.9, 0.9]) == "partly the same problems"
-    assert verdict([0.1, -0.2], [0.0, 0.0]) == "mostly different problems"
-    assert verdict([0.11, -0.2], [0.0, 0.0]) == "partly the same problems"
-    assert verdict([], []) == "unknown"
 
 
 def test_bad_input_is_named(tmp_path):
