@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from analyses._rows import Row, grouped, mean, where
-from analyses.learned._causal_rules import lowest_to_highest, verdict
+from analyses._rows import Row, Share, grouped, mean, where
+from analyses.learned._causal_rules import verdict
 from analyses.learned._interchange_variables import meaning
 from workbench.result import Finding
 from workbench.statistics import wilson
@@ -74,13 +74,16 @@ def _of_shape(rows: Sequence[Row], short: str) -> Finding:
     shares = [row["share"] for row in best]
     said = [f"{key[0]} {mean(part, 'share'):.2f}" for key, part in parts.items() if key[1] == "pattern"]
     readout = max(mean(part, "share") for key, part in parts.items() if key[1] == "readout")
+    pool = f"all swaps pooled, lowest to highest of {len(best)} seeds {min(shares):.2f} to {max(shares):.2f}"
+    pool = pool if len(best) > 1 else "of one seed"
     text = (
         f"{shape}, {variable} ({meaning(variable)}): swapped, the digit is what exact units predict; highest by "
-        f"{subspace} at {site}, {lowest_to_highest(shares)} (yes: {len(where(best, verdict='yes'))} of {len(best)} "
-        f"models); means by pattern {', '.join(said)}, by readout at most {readout:.2f}{short}"
+        f"{subspace} at {site}, {pool} (yes: {len(where(best, verdict='yes'))} of {len(best)} models); means "
+        f"by pattern {', '.join(said)}, by readout at most {readout:.2f}{short}"
     )
-    n, control = sum(row["n"] for row in best), mean(best, "control_share")
-    return Finding(text, mean(best, "share"), min(shares), max(shares), n, _control(best), control)
+    swapped = Share(*(sum(row[name] for row in best) for name in ("predicted", "n")))
+    control = sum(row["control_share"] * row["control_n"] for row in best) / sum(row["control_n"] for row in best)
+    return Finding(text, swapped.share, *swapped.interval, swapped.n, _control(best), control)
 
 
 def _control(rows: Sequence[Row]) -> str:

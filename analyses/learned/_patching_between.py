@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from analyses._rows import Row, grouped, mean, where
 from analyses.learned._causal_rules import FEWEST, lowest_to_highest, verdict
-from analyses.learned._patching_summary import CONTROLS, DIFFERS
+from analyses.learned._patching_summary import CONTROLS, DIFFERS, pooled
 from workbench.result import Finding
 from workbench.statistics import wilson
 
@@ -52,10 +52,9 @@ def _of_shape(rows: Sequence[Row]) -> Finding:
         for stands, here in parts.items()
     ]
     stands, best = max(parts.items(), key=lambda part: mean(part[1], "share"))
+    all_pairs, control, pool = pooled(best)
     text = (
         f"{shape}, {kind} ({DIFFERS[kind]}): the clean digit comes back when {component} is patched at one position: "
-        f"{'; '.join(said)}; the number is {stands}, mean of {len(best)}"
+        f"{'; '.join(said)}; the number is {stands}, {pool}"
     )
-    shares, n = [row["share"] for row in best], sum(row["n"] for row in best)
-    control = mean(best, "control_share")
-    return Finding(text, mean(best, "share"), min(shares), max(shares), n, CONTROLS[kind], control)
+    return Finding(text, all_pairs.share, *all_pairs.interval, all_pairs.n, CONTROLS[kind], control)

@@ -14,6 +14,7 @@ from analyses.learned._replace import Where, replaced
 from workbench import forward
 from workbench.activations.collect import collect
 from workbench.checkpoint import Checkpoint
+from workbench.initialise import initial_weights
 from workbench.recipe import Architecture
 from workbench.task import POSITION_LABELS
 
@@ -155,11 +156,17 @@ def _columns(where: Where, pairs: Pairs, architecture: Architecture) -> Row:
 
 
 def measure(checkpoint: Checkpoint, sets: Sequence[Pairs], most: int) -> tuple[list[Row], list[Row]]:
-    """(sites, pairs) of one checkpoint: every site of every set of pairs, and how many pairs of each could be used."""
-    architecture, weights = checkpoint.config.architecture, forward.tensors(checkpoint.weights)
+    """(sites, pairs) of one checkpoint: every site of every set of pairs, and how many pairs of each could be used.
+
+    `untrained_usable` counts the pairs that could be used with the weights that training starts from.
+    """
+    config, weights = checkpoint.config, forward.tensors(checkpoint.weights)
+    architecture = config.architecture
+    start = initial_weights(architecture, config.recipe.init, config.seed)
     name, sites, counted = {"checkpoint": checkpoint.name}, [], []
     for drawn in sets:
         pairs, counts = usable(drawn, weights, architecture, most)
+        counts["untrained_usable"] = usable(drawn, start, architecture, most)[1]["usable"]
         counted.append(name | {"kind": drawn.kind.name, "digit": ANSWER_LABELS[drawn.place], **counts})
         if len(pairs):
             sites += [name | row for row in patch(pairs, weights, architecture)]

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from analyses._rows import Row, grouped, mean, where
+from analyses._rows import Row, Share, grouped, mean, where
 from analyses.learned._causal_rules import FEWEST, lowest_to_highest, verdict
 from analyses.learned._patching_pairs import KINDS
 from workbench.result import Finding
@@ -67,20 +67,50 @@ def findings(answer: Sequence[Row], pairs: Sequence[Row], shapes: Mapping[str, s
         rows, counts = (
             [row for row in table if shapes[row["checkpoint"]] == shape] for table in (_told(answer), pairs)
         )
-        for (kind,), part in grouped(counts, "kind").items():
-            here = where(rows, kind=kind)
-            found.append(_of_shape(shape, kind, here, short) if here else _unanswered(shape, kind, part))
-        found += list(_wrong_sign(shape, where(counts, kind="sign")))
+        for (kind,) in grouped(counts, "kind"):
+            if here := where(rows, kind=kind):
+                found.append(_of_shape(shape, kind, here, short))
+        found += [*_not_patched(shape, counts, rows), *_wrong_sign(shape, where(counts, kind="sign"))]
     for (name, kind), part in grouped(_told(answer), "checkpoint", "kind").items():
         if kind in CARRIED:
             found.append(_of_checkpoint(name, kind, part))
     return found
 
 
-def _unanswered(shape: str, kind: str, pairs: Sequence[Row]) -> Finding:
-    usable, drawn = (sum(row[name] for row in pairs) for name in ("usable", "drawn"))
-    text = f"{shape}, {kind} ({DIFFERS[kind]}): every model answers too few pairs (below {FEWEST}) to be patched"
-    return Finding(text, usable / drawn, *wilson(usable, drawn), drawn)
+def _not_patched(shape: str, pairs: Sequence[Row], told: Sequence[Row]) -> Iterator[Finding]:
+    """How many kinds can be patched, a count without an interval, when of some every model answers too few pairs."""
+    kinds = grouped(pairs, "kind")
+    patched = grouped(told, "kind")
+    left = {kind: rows for (kind,), rows in kinds.items() if (kind,) not in patched}
+    if not left:
+        return
+    said = []
+    for kind, rows in left.items():
+        counts = [
+            [sum(row[of] for row in part) for of in ("usable", "drawn")]
+            for part in grouped(rows, "checkpoint").values()
+        ]
+        usable, drawn = max(counts)
+        said.append(f"{kind} (at most {usable} of {drawn} pairs)")
+    text = (
+        f"{shape}: kinds of pairs that can be patched, counted; of the others every model answers too few pairs (below "
+        f"{FEWEST}): {', '.join(said)}"
+    )
+    untrained = {
+        kind
+        for (kind, _), rows in grouped(pairs, "kind", "checkpoint").items()
+        if sum(row["untrained_usable"] for row in rows) >= FEWEST
+    }
+    yield Finding(text, len(patched), n=len(kinds), control="the same, untrained", control_value=len(untrained))
+
+
+def pooled(rows: Sequence[Row]) -> tuple[Share, float, str]:
+    """Restored pairs of several models together, what their controls restore, and in words what was pooled."""
+    found = Share(*(sum(row[name] for row in rows) for name in ("restored", "n")))
+    control = sum(row["control_share"] * row["n"] for row in rows) / found.n  # a control a pair
+    shares = [row["share"] for row in rows]
+    said = f"all pairs pooled, lowest to highest of {len(rows)} seeds {min(shares):.2f} to {max(shares):.2f}"
+    return found, control, said if len(rows) > 1 else "of one seed"
 
 
 def _main(rows: Sequence[Row]) -> str:
@@ -95,13 +125,12 @@ def _of_shape(shape: str, kind: str, rows: Sequence[Row], short: str) -> Finding
             shares, yes = [row["share"] for row in here], len(where(here, verdict="yes"))
             parts.append(f"{component} {lowest_to_highest(shares)} (yes: {yes} of {len(here)})")
     main = where(rows, component=_main(rows))
-    shares = [row["share"] for row in main]
+    all_pairs, control, said = pooled(main)
     text = (
         f"{shape}, {kind} ({DIFFERS[kind]}): one site patched at the predicting position brings the clean digit back: "
-        f"{'; '.join(parts)}; the number is {_main(rows)}, mean of {len(main)}{short}"
+        f"{'; '.join(parts)}; the number is {_main(rows)}, {said}{short}"
     )
-    control, n = mean(main, "control_share"), sum(row["n"] for row in main)
-    return Finding(text, mean(main, "share"), min(shares), max(shares), n, CONTROLS[kind], control)
+    return Finding(text, all_pairs.share, *all_pairs.interval, all_pairs.n, CONTROLS[kind], control)
 
 
 def _wrong_sign(shape: str, pairs: Sequence[Row]) -> Iterator[Finding]:

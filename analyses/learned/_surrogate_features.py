@@ -22,7 +22,7 @@ from workbench.task import ANSWER_TOKENS, Problems, digits_of, encode
 NOTHING, DIGITS, PHASES, SUMS, CARRIES, TOTALS = "nothing", "digits", "phases", "sums", "carries", "totals"
 ANSWER, SHUFFLED = "answer digit", "shuffled totals"
 NESTED = (DIGITS, PHASES, SUMS, CARRIES, TOTALS)
-SETS = (NOTHING, *NESTED, ANSWER, SHUFFLED)  # the mean alone; the nested sets; the ceiling; the control
+SETS = (NOTHING, *NESTED, ANSWER, SHUFFLED)  # the mean; the nested; the ceiling of MLPs; the control
 TOLD = (TOTALS, ANSWER)  # sets from which every answer digit can be read off
 POSITIONS = 5  # answer positions, which a surrogate is fitted at one by one
 TOLERANCE = 1e-10  # of a set's largest eigenvalue: below it a direction is a dependence among the features

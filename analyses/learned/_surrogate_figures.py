@@ -8,7 +8,7 @@ from plotly.subplots import make_subplots
 
 from analyses._rows import Row, grouped
 from analyses.learned._surrogate_features import ANSWER, NESTED, NOTHING, SHUFFLED
-from analyses.learned._surrogate_tables import EXPLAINED, IDLE, NONE, WHOLES
+from analyses.learned._surrogate_tables import EXPLAINED, IDLE, NONE, WHOLES, shown
 from workbench.figures import SEQUENTIAL, figure
 
 SHOWN = (NOTHING, *NESTED, ANSWER, SHUFFLED)
@@ -36,16 +36,19 @@ def _accuracy(rows: Sequence[Row]) -> go.Figure:
         lines = grouped(part, "checkpoint", "replaced")
         labels = [f"{_short(checkpoint)}  {name}" for checkpoint, name in lines]
         z = [
-            [*({row["features"]: row["accuracy"] for row in line}[of] for of in SHOWN), line[0]["full"]]
+            [*({row["features"]: shown(row) for row in line}[of] for of in SHOWN), line[0]["full"]]
             for line in lines.values()
         ]
         grid.add_heatmap(
-            z=z, x=[*SHOWN, "full model"], y=labels, text=[[f"{value:.2f}" for value in line] for line in z],
+            z=z, x=[*SHOWN, "full model"], y=labels,
+            text=[["" if math.isnan(value) else f"{value:.2f}" for value in line] for line in z],
             texttemplate="%{text}", textfont={"size": 11}, xgap=1, ygap=1, coloraxis="coloraxis", row=1, col=column,
         )  # fmt: skip
     subtitle = (
         "Sequence accuracy when parts write, at the answer positions, the best linear readout of exact features of the "
         "problem.<br>Each set holds the one before; from totals on the answer can be read off the features themselves."
+        "<br>answer digit: the ceiling of MLPs and of everything; empty for heads, which write other things than that "
+        "digit."
     )
     look = figure("Accuracy that survives linear surrogates", subtitle)
     scale = {
@@ -55,7 +58,7 @@ def _accuracy(rows: Sequence[Row]) -> go.Figure:
         "colorbar": {"title": {"text": "accuracy"}, "thickness": 14},
     }
     grid.update_layout(look.layout).update_layout(
-        width=1300, height=22 * len(labels) + 260, margin={"l": 240, "r": 110, "t": 130, "b": 110}, coloraxis=scale
+        width=1300, height=22 * len(labels) + 260, margin={"l": 240, "r": 110, "t": 150, "b": 110}, coloraxis=scale
     )
     return grid.update_xaxes(showgrid=False, tickangle=-40).update_yaxes(autorange="reversed", showgrid=False)
 

@@ -51,6 +51,14 @@ def replacements(architecture: Architecture) -> dict[str, list[Part]]:
     return alone | {"all heads": heads, "all MLPs": mlps, "everything": parts}
 
 
+def ceiled(name: str, architecture: Architecture) -> bool:
+    """Whether the digit to predict is all that what is replaced need write: the last MLP, all MLPs, everything.
+
+    Heads, and an MLP that a later layer reads, write what the digit is made of.
+    """
+    return name in ("all MLPs", "everything", Part(architecture.n_layers - 1).name)
+
+
 def columns_of(architecture: Architecture) -> dict[Part, slice]:
     """Where each part stands among the targets of `targets_of`."""
     found, start = {}, 0

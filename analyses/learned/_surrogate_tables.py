@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from analyses._rows import Row, Share, grouped, mean, where
+from analyses._rows import Row, Share, grouped, where
 from analyses.learned._conditions import PREDICTED, shape_of
 from analyses.learned._surrogate_features import ANSWER, CARRIES, NESTED, NOTHING, SETS, SHUFFLED, TOLD, TOTALS
 from analyses.learned._surrogate_measure import Outcome
-from analyses.learned._surrogate_swap import parts_of, replacements
+from analyses.learned._surrogate_swap import ceiled, parts_of, replacements
 from workbench.checkpoint import Checkpoint
 from workbench.probe import resamples
 from workbench.recipe import Architecture
@@ -27,7 +27,7 @@ NONE, IDLE = "none", "does not matter"  # in place of the smallest set that expl
 
 
 def rows_of(checkpoint: Checkpoint, outcomes: Sequence[Outcome], seed: int) -> Iterator[Row]:
-    """One row a replacement, feature set and operator."""
+    """One row a replacement, feature set and operator; `ceiling` where the set is the ceiling of what is replaced."""
     architecture = checkpoint.config.architecture
     who = {"checkpoint": checkpoint.name, "shape": shape_of(checkpoint), "seed": checkpoint.config.seed}
     operators = dict.fromkeys(one.group.operator for one in outcomes)
@@ -51,6 +51,7 @@ def _of_operator(architecture: Architecture, outcomes: Sequence[Outcome], who: R
             explained = _explained(correct[of], correct[NOTHING], full, counts) if matters else (math.nan,) * 3
             wrong = ~full
             row = {**who, "replaced": name, "features": of, "n": n}
+            row |= {"ceiling": of == ANSWER and ceiled(name, architecture)}
             row |= {"accuracy": accuracy.share, "low": accuracy.low, "high": accuracy.high, "full": whole.share}
             row |= dict(zip(("explained", "explained_low", "explained_high"), explained, strict=True))
             row |= {"agreement": agreement.share, "agreement_low": agreement.low, "agreement_high": agreement.high}
@@ -85,7 +86,10 @@ def _r2(architecture: Architecture, outcomes: Sequence[Outcome], name: str, of: 
 
 
 def smallest(rows: Sequence[Row]) -> list[Row]:
-    """For each replacement the first nested set that brings back EXPLAINED of what `nothing` loses."""
+    """For each replacement the first nested set that brings back EXPLAINED of what `nothing` loses.
+
+    Beside it the accuracy of every set; NaN for `answer digit` where that is no ceiling.
+    """
     found = []
     keys = ("checkpoint", "shape", "seed", "operator", "replaced")
     for key, part in grouped(rows, *keys).items():
@@ -93,7 +97,7 @@ def smallest(rows: Sequence[Row]) -> list[Row]:
         reached = [of for of in NESTED if sets[of]["explained"] >= EXPLAINED]
         first = IDLE if math.isnan(sets[NOTHING]["explained"]) else (reached[0] if reached else NONE)
         row = dict(zip(keys, key, strict=True)) | {"smallest": first, "n": part[0]["n"], "full": part[0]["full"]}
-        found.append(row | {of: sets[of]["accuracy"] for of in SETS})
+        found.append(row | {of: shown(sets[of]) for of in SETS})
     return found
 
 
@@ -106,13 +110,23 @@ def span(values: Sequence[float]) -> str:
     return low if low == high else f"{low}..{high}"
 
 
+def shown(row: Row) -> float:
+    """Accuracy, NaN of `answer digit` in the place of what writes other things than the digit to predict."""
+    return row["accuracy"] if row["features"] != ANSWER or row["ceiling"] else math.nan
+
+
 def summary(rows: Sequence[Row]) -> list[Row]:
-    """Of each shape and operator: accuracy with wholes replaced, lowest..highest over checkpoints, for each set."""
+    """Of each shape and operator: accuracy with wholes replaced, lowest..highest over checkpoints, for each set.
+
+    The ceiling, `answer digit`, is empty for heads: they write other things than the digit to predict.
+    """
     found = []
     chosen = [row for row in rows if row["replaced"] in WHOLES]
     for (shape, operator, name), part in grouped(chosen, "shape", "operator", "replaced").items():
         row = {"shape": shape, "operator": operator, "replaced": name}
-        row |= {of: span([one["accuracy"] for one in where(part, features=of)]) for of in (*NESTED, ANSWER)}
+        row |= {of: span([one["accuracy"] for one in where(part, features=of)]) for of in NESTED}
+        ceiling = [one["accuracy"] for one in where(part, ceiling=True)]
+        row[ANSWER] = span(ceiling) if ceiling else ""
         found.append(row | {"full model": span([one["full"] for one in part])})
     return found
 
@@ -135,17 +149,30 @@ TELLING = {
 
 
 def _survives(shape: str, rows: Sequence[Row], name: str, of: str) -> Finding:
-    """Mean accuracy over checkpoints with a whole replaced, beside the control; the gap in words."""
+    """Accuracy with a whole replaced, checkpoints pooled, beside the control; the gap and the seeds in words."""
     chosen = where(rows, replaced=name, features=of)
     accuracy, full = ([row[key] for row in chosen] for key in ("accuracy", "full"))
     gap = span([whole - part for part, whole in zip(accuracy, full, strict=True)])
     text = (
-        f"{shape}: accuracy that survives when {name} is a linear readout of {TELLING[of]}, mean of {len(chosen)} "
-        f"checkpoints ({span(accuracy)}; full model {span(full)}, gap {gap}); ends are averaged"
+        f"{shape}: accuracy that survives when {name} is a linear readout of {TELLING[of]}, {seeds(accuracy)} "
+        f"(full model {span(full)}, gap {gap})"
     ).replace("all heads is a linear readout", "all heads are linear readouts")
-    control = mean(where(rows, replaced=name, features=SHUFFLED), "accuracy")
-    n = min(row["n"] for row in chosen)
-    return Finding(text, mean(chosen, "accuracy"), mean(chosen, "low"), mean(chosen, "high"), n, "shuffled", control)
+    survives, control = (
+        pooled(where(rows, replaced=name, features=which), "accuracy", "n") for which in (of, SHUFFLED)
+    )
+    return Finding(text, survives.share, *survives.interval, survives.n, "shuffled totals", control.share)
+
+
+def pooled(rows: Sequence[Row], share: str, n: str) -> Share:
+    """The problems of all rows together, each row a share of n."""
+    return Share(sum(round(row[share] * row[n]) for row in rows), sum(row[n] for row in rows))
+
+
+def seeds(shares: Sequence[float]) -> str:
+    """In words what was pooled, with the lowest and highest of several seeds."""
+    if len(shares) == 1:
+        return "one seed"
+    return f"all problems pooled, lowest to highest of {len(shares)} seeds {min(shares):.3f} to {max(shares):.3f}"
 
 
 def _agrees(shape: str, rows: Sequence[Row]) -> Iterator[Finding]:
@@ -153,15 +180,15 @@ def _agrees(shape: str, rows: Sequence[Row]) -> Iterator[Finding]:
     chosen = [row for row in where(rows, replaced="everything", features=TOTALS) if row["wrong"] >= 50]
     if not chosen:
         return
-    same = [Share(round(row["same_wrong"] * row["wrong"]), row["wrong"]) for row in chosen]
-    low, high = (sum(ends) / len(same) for ends in zip(*(one.interval for one in same), strict=True))
-    told = [row["same_wrong"] for row in where(rows, replaced="everything", features=ANSWER) if row["wrong"] >= 50]
+    same = pooled(chosen, "same_wrong", "wrong")
+    names = {row["checkpoint"] for row in chosen}
+    told = [row for row in where(rows, replaced="everything", features=ANSWER) if row["checkpoint"] in names]
     text = (
         f"{shape}: where the model is wrong, how often everything as linear readouts of totals gives its very answer, "
-        f"mean of {len(same)} checkpoints ({span([one.share for one in same])})"
+        f"{seeds([row['same_wrong'] for row in chosen])}"
     )
-    value, n = sum(one.share for one in same) / len(same), min(one.n for one in same)
-    yield Finding(text, value, low, high, n, "told the answer digit alone", sum(told) / len(told))
+    control = pooled(told, "same_wrong", "wrong").share
+    yield Finding(text, same.share, *same.interval, same.n, "told the answer digit alone", control)
 
 
 def _parts(shape: str, firsts: Sequence[Row]) -> Iterator[Finding]:
@@ -174,7 +201,9 @@ def _parts(shape: str, firsts: Sequence[Row]) -> Iterator[Finding]:
     left = dict.fromkeys(row["replaced"] for row in parts if row["smallest"] == NONE)
     text = (
         f"{shape}: heads and MLPs explained by a set that does not tell the answer, of those that matter in each "
-        f"checkpoint; smallest sets: {said}; explained by none in some checkpoint: {', '.join(left) or 'no part'}"
+        f"checkpoint; smallest sets: {said}; explained by none in some checkpoint: {', '.join(left) or 'no part'}; "
+        "n and interval over parts"
     )
+    shuffled = [(row[SHUFFLED] - row[NOTHING]) / (row["full"] - row[NOTHING]) >= EXPLAINED for row in parts]
     share = Share(sum(name in BLIND for name in names), len(names))
-    yield Finding(text, share.share, share.low, share.high, share.n)
+    yield Finding(text, share.share, *share.interval, share.n, "shuffled totals", sum(shuffled) / len(shuffled))

@@ -13,6 +13,8 @@ the two can differ. Each has a control drawn with the stream's own covariance: a
 random move of the same length as the pattern's.
 
 Only problems count that the model answers right at the place, in both runs. The untrained model answers too few.
+Intervals are 95% Wilson intervals over swaps. Of a shape the swaps of its models are pooled; the problems are the same
+for every model, so the interval is about these models and not about further seeds.
 """
 
 from dataclasses import dataclass

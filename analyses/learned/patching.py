@@ -10,7 +10,11 @@ digit.
 What could fool this, and what stands against it: any change disrupts, so each site at the predicting position is also
 patched from a control prompt that lacks the thing; some sites restore the answer of any model because everything that
 differs passes through them, so they are marked `by_construction` and given no verdict. The untrained model answers too
-few pairs to be patched. Whether patching is TransformerLens's is shown in the tests.
+few pairs to be patched (`untrained_usable` in the table of pairs). Whether patching is TransformerLens's is shown in
+the tests.
+
+Intervals are 95% Wilson intervals over pairs. Of a shape the pairs of its models are pooled; they are drawn alike for
+every model, so the interval is about these models and not about further seeds.
 """
 
 from dataclasses import dataclass

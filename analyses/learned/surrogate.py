@@ -12,8 +12,12 @@ its embedding and unembedding. The sets of features are nested:
 - `totals`: and each place's sum or difference joined with the carry that arrives, one-hot. From these the answer can be
   read off, so what survives shows only that the part's output is a function of it, not how it is made.
 
-Beside them: `nothing` (the part's mean, the floor), `answer digit` (the ceiling: told the digit to predict and nothing
-else), `shuffled totals` (the control: fitted to other problems' outputs), and the untrained model's explained variance.
+Beside them: `nothing` (the part's mean, the floor), `answer digit` (told the digit to predict and nothing else),
+`shuffled totals` (the control: fitted to other problems' outputs), and the untrained model's explained variance.
+`answer digit` is a ceiling for the last layer's MLP, all MLPs and everything only. A head, or an MLP that a later layer
+reads, writes other things than that digit: there it may lie below any set, and summary and figures leave it empty.
+Intervals of accuracy are 95% Wilson intervals over problems. Of a shape the models are pooled; they are scored on the
+same problems, so the interval is about these models and not about further seeds.
 Explained accuracy is the share of what `nothing` loses that a set brings back. The gap between `everything` and the
 full model is what is not understood as a linear readout. What parts write at earlier positions is left as it is: it
 reaches an answer only through heads of a later layer, which are parts of their own.

@@ -6,7 +6,7 @@ import torch
 
 from analyses.learned._exact_places import place_of
 from analyses.learned._interchange_measure import RANDOM, Runs, partners, predict, span, swap, swaps_of, variables_of
-from analyses.learned._interchange_summary import by_shape, sites_of_swaps
+from analyses.learned._interchange_summary import by_shape, findings, sites_of_swaps
 from analyses.learned._interchange_variables import VARIABLES, meaning
 from analyses.learned._replace import Where, replaced
 from analyses.learned.interchange import Options, interchange
@@ -174,6 +174,22 @@ def test_the_higher_control_counts():
     assert shape["L0 post"] == shape["best readout"] == 1.0 and shape["highest control"] == 0.8
 
 
+def test_of_several_seeds_the_interval_is_wilsons_over_all_swaps():
+    """81 of 263: 0.2553 to 0.3662 (Newcombe 1998, table I)."""
+    row = {"variable": "carry", "site": "L0 post", "subspace": "pattern", "r2": 0.9, "kept": 0.0, "control": "random",
+           "control_share": 0.1, "control_n": 300, "verdict": "in part", "low": 0.0, "high": 1.0}  # fmt: skip
+    sites = [
+        row | {"checkpoint": name, "subspace": subspace, "predicted": hits, "n": n, "share": hits / n}
+        for name, hits, n in (("a", 30, 100), ("b", 51, 163))
+        for subspace in ("pattern", "readout")
+    ]
+    of_shape = findings(sites, {"a": "two", "b": "two"}, "")[0]
+    assert (of_shape.value, of_shape.n, of_shape.control_value) == (81 / 263, 263, pytest.approx(0.1))
+    assert (of_shape.low, of_shape.high) == pytest.approx((0.2553, 0.3662), abs=1e-4)
+    assert "lowest to highest of 2 seeds 0.30 to 0.31" in of_shape.text
+    assert "of one seed" in findings(sites[:2], {"a": "one"}, "")[0].text
+
+
 @pytest.fixture(scope="module")
 def result():
     return interchange.function([written.clock()], Options(problems=1_500, swaps=20))
@@ -185,6 +201,7 @@ def test_findings_give_value_interval_n_and_control(result):
     for finding in found:
         assert (finding.value, finding.n) == (1.0, 80) and "L0 post" in finding.text
         assert finding.control_value < 0.6 and "random" in finding.control
+    assert found[0].low == found[1].low == pytest.approx(0.9542, abs=1e-4) and found[0].high == 1  # 80 / (80 + 1.96^2)
     assert found[1].low > 0.9 and "(yes)" in found[1].text
 
 

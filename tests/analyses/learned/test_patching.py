@@ -92,10 +92,29 @@ def test_between_the_layers_it_stands_at_the_predicting_position_alone(planted):
     assert [row["restored"] for row in carry.values()] == [0, 0, 0, N]
     assert carry["b's digit beside it"]["positions"] == "b1" and carry["changed token"]["positions"] == "a1"
     assert all(row["control_share"] == 0 for row in carry.values())
-    many = [{**row, "n": 10 * row["n"]} for row in rows]  # as from 60 pairs
+    many = [{**row, **{name: 10 * row[name] for name in ("restored", "n")}} for row in rows]  # as from 60 pairs
     found = {finding.text.split(" (")[0]: finding for finding in of_positions(many, {"written-exact": "written"})}
     finding = found["written, borrow"]
     assert (finding.value, finding.n) == (1.0, 60) and "predicting position 1.00" in finding.text
+    assert finding.low == pytest.approx(0.9398, abs=1e-4) and "of one seed" in finding.text  # 60 / (60 + 1.96^2)
+
+
+def test_of_several_seeds_the_interval_is_wilsons_over_all_pairs():
+    """81 of 263: 0.2553 to 0.3662 (Newcombe 1998, table I); the seeds' 0.30 and 0.31 are in the text alone."""
+    seeds = {"a": (30, 100), "b": (51, 163)}
+    rows = [
+        {"checkpoint": name, "kind": "carry", "component": "L0 MLP", "restored": hits, "n": n, "share": hits / n,
+         "control_share": 0.1 * (name == "b"), "verdict": "in part", "low": 0.0, "high": 1.0}
+        for name, (hits, n) in seeds.items()
+    ]  # fmt: skip
+    pairs = [{"checkpoint": name, "kind": "carry"} for name in seeds]
+    stream = [row | {"component": "L0 post", "stands": "changed token"} for row in rows]
+    of_sites, shapes = findings(rows, pairs, dict.fromkeys(seeds, "two"), ""), dict.fromkeys(seeds, "two")
+    for finding in (of_sites[0], of_positions(stream, shapes)[0]):
+        assert (finding.value, finding.n) == (81 / 263, 263)
+        assert (finding.low, finding.high) == pytest.approx((0.2553, 0.3662), abs=1e-4)
+        assert "lowest to highest of 2 seeds 0.30 to 0.31" in finding.text
+        assert finding.control_value == pytest.approx(16.3 / 263)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +140,10 @@ def test_a_model_without_the_carry_answers_no_pair_and_says_so():
     assert {row["digit"]: row["n"] for row in pairs} == {"d1": 0, "d2": N}
     assert {row["digit"] for row in sites} == {"d2"}
     found = findings([], pairs[:1], {spoilt.name: "spoilt"}, "")
-    assert len(found) == 1 and found[0].value == 0 and "too few pairs" in found[0].text
+    assert len(found) == 1 and found[0].low is None and "too few pairs" in found[0].text
+    assert (found[0].value, found[0].n, found[0].control_value) == (0, 1, 0)  # of one kind none, untrained none
+    (often,) = findings([], [pairs[0] | {"untrained_usable": 20}], {spoilt.name: "spoilt"}, "")
+    assert often.control_value == 1
 
 
 def test_only_pairs_that_the_model_answers_are_used():
@@ -210,8 +232,11 @@ def test_findings_give_value_interval_n_and_control(result):
     digit = next(finding for key, finding in text.items() if "sum digit" in key)
     assert (digit.value, digit.n) == (1.0, 80) and digit.control_value < 0.3 and "another pair" in digit.control
     assert "short run: 20 pairs" in digit.text
-    carry = next(finding for key, finding in text.items() if ", carry" in key)
-    assert carry.value == 0 and carry.high < 0.02 and "too few pairs" in carry.text
+    assert not any(", carry" in key for key in text)  # no number of a kind that cannot be patched
+    (counted,) = (finding for finding in result.findings if "too few pairs" in finding.text)
+    assert counted.low is counted.high is None and "carry (at most 0 of 320 pairs)" in counted.text
+    assert (counted.n, counted.control_value) == (8, 0)
+    assert all(finding.control_value is not None for finding in result.findings)
 
 
 def test_figures_share_one_scale_and_name_every_position(result):

@@ -1,5 +1,4 @@
 import dataclasses
-import itertools
 from pathlib import Path
 
 import numpy as np
@@ -12,19 +11,16 @@ from analyses.learned._surrogate_features import (
     ANSWER,
     CARRIES,
     DIGITS,
-    NESTED,
     NOTHING,
     PHASES,
     SETS,
     SHUFFLED,
     SUMS,
     TOTALS,
-    Features,
-    blocks,
 )
 from analyses.learned._surrogate_measure import outcome, split
 from analyses.learned._surrogate_swap import Part, columns_of, parts_of, replacements, run, targets_of
-from analyses.learned._surrogate_tables import EXPLAINED, IDLE, MATTERS, NONE, rows_of, smallest
+from analyses.learned._surrogate_tables import EXPLAINED, IDLE, MATTERS, NONE, findings, rows_of, smallest, summary
 from analyses.learned.surrogate import Options, surrogate
 from workbench import forward, written
 from workbench.analysis import get, load, save
@@ -32,7 +28,7 @@ from workbench.errors import BadInput
 from workbench.initialise import initial_weights
 from workbench.recipe import Architecture
 from workbench.sample import sample
-from workbench.task import ANSWER_POSITIONS, ANSWER_TOKENS, encode, parse_all
+from workbench.task import ANSWER_POSITIONS, encode
 
 FITTED, SCORED = 2_000, 200
 
@@ -64,75 +60,6 @@ def clock():
 
 def of(rows, replaced, value="accuracy"):
     return {row["features"]: row[value] for row in where(rows, replaced=replaced)}
-
-
-# --- features -------------------------------------------------------------------------------------------------------
-
-
-def test_features_of_worked_problems():
-    """1234+0567: units 4+7 = 11 carry; tens 3+6+1 = 10 carry; hundreds 2+5+1 = 8; thousands 1+0 = 1."""
-    found = blocks(parse_all(["1234+0567"]))
-    digits = found[DIGITS].reshape(2, 4, 10).argmax(axis=2)
-    assert digits.tolist() == [[4, 3, 2, 1], [7, 6, 5, 0]]
-    sums, differences = np.split(found[SUMS].reshape(8, 19).argmax(axis=1), 2)
-    assert sums.tolist() == [11, 9, 7, 1] and (differences - 9).tolist() == [-3, -3, -3, 1]
-    assert found[CARRIES].tolist() == [[1, 1, 0, 0]]
-    assert (found[TOTALS].reshape(4, 30).argmax(axis=1) - 10).tolist() == [11, 10, 8, 1]
-    turns = np.exp(2j * np.pi * np.arange(1, 6) * 11 / 10)
-    phases = found[PHASES][0, :10].reshape(5, 2)
-    np.testing.assert_allclose(phases[:, 0] + 1j * phases[:, 1], turns, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("problem", "totals", "carries"),
-    [
-        ("5000-0001", [-1, -1, -1, 4], [1, 1, 1, 0]),
-        ("0001-5000", [-1, -1, -1, 4], [1, 1, 1, 0]),
-        ("0123-0456", [3, 3, 3, 0], [0, 0, 0, 0]),
-    ],
-)
-def test_totals_of_subtractions_are_larger_minus_smaller_minus_borrow(problem, totals, carries):
-    found = blocks(parse_all([problem]))
-    assert (found[TOTALS].reshape(4, 30).argmax(axis=1) - 10).tolist() == totals
-    assert found[CARRIES].tolist() == [carries]
-
-
-def test_totals_and_only_they_tell_the_answer(additions):
-    """Modulo ten a total is the digit, so a linear readout of totals says it exactly; without the join it cannot."""
-    features = additions[0].features
-    digits = torch.from_numpy(encode(features.problems)[:, ANSWER_TOKENS]).long()
-    wanted = torch.nn.functional.one_hot(digits, 10).float()
-    said = features.predict(wanted[:FITTED])
-    hits = {name: (guess.argmax(dim=2) == digits[FITTED:]) for name, guess in said.items()}
-    right = {name: hit.all(dim=1).double().mean().item() for name, hit in hits.items()}
-    assert right[TOTALS] == right[ANSWER] == 1
-    assert max(right[name] for name in SETS if name not in (TOTALS, ANSWER)) < 0.5
-    assert hits[PHASES][:, 4].all()  # no carry arrives at the units
-
-
-def test_sets_are_nested_and_know_of_the_answer_only_what_was_read(additions):
-    features = additions[0].features
-    for position in range(5):
-        sets = [set(features.columns(name, position).tolist()) for name in NESTED]
-        assert all(less < more for less, more in itertools.pairwise(sets))
-        x = features.of(DIGITS, position)
-        assert x.shape[1] == 1 + 10 * position + 80 and features.of(NOTHING, position).shape[1] == 1
-        read = encode(features.problems)[:, 11 : 11 + position]
-        found = x[:, 1 : 1 + 10 * position].reshape(len(x), position, 10) @ torch.arange(10.0)
-        np.testing.assert_array_equal(found, read)
-
-
-def test_predictions_are_least_squares(additions):
-    """By numpy on the same features, from noise that no set explains."""
-    problems = additions[0].features.problems[:1_500]
-    features = Features(problems, 1_200, 0)
-    targets = torch.from_numpy(np.random.default_rng(0).normal(size=(1_200, 5, 2)).astype(np.float32))
-    said = features.predict(targets, [NOTHING, DIGITS, ANSWER])
-    for name in said:
-        for position in (0, 3):
-            x = features.of(name, position).double().numpy()
-            weights, *_ = np.linalg.lstsq(x[:1_200], targets[:, position].double().numpy(), rcond=1e-6)
-            np.testing.assert_allclose(said[name][:, position].numpy(), x[1_200:] @ weights, atol=1e-4)
 
 
 # --- replacing ------------------------------------------------------------------------------------------------------
@@ -234,7 +161,15 @@ def test_the_smallest_set_turns_at_the_threshold():
     def table(**explained):
         same = {"checkpoint": "c", "shape": "relu, 1 layer", "seed": 0, "operator": "addition", "replaced": "L0H0"}
         return [
-            {**same, "features": name, "n": 9, "full": 1.0, "accuracy": 0.5, "explained": explained.get(name, 0.0)}
+            {
+                **same,
+                "features": name,
+                "n": 9,
+                "ceiling": False,
+                "full": 1.0,
+                "accuracy": 0.5,
+                "explained": explained.get(name, 0.0),
+            }
             for name in SETS
         ]
 
@@ -256,12 +191,43 @@ def test_rows_are_consistent(exact, clock):
     assert all(np.isnan(explained) or explained == 0 for explained in floors)
 
 
+def test_the_answer_digit_is_a_ceiling_only_of_what_writes_it(exact):
+    """Head 0 of layer 0 brings an operand's digit, MLP 0 the carry; MLP 1 writes the answer's digit alone."""
+    marked = {row["replaced"] for row in exact if row["ceiling"]}
+    assert marked == {"L1MLP", "all MLPs", "everything"}
+    for name in marked:
+        assert of(exact, name)[ANSWER] == max(of(exact, name).values()) == 1
+    for name in ("L0H0", "L0MLP", "all heads"):
+        assert of(exact, name)[ANSWER] < of(exact, name)[CARRIES] == 1
+    told = {row["replaced"]: row[ANSWER] for row in summary(exact)}
+    assert told == {"all heads": "", "all MLPs": "1.000", "everything": "1.000"}
+    assert {row["replaced"] for row in smallest(exact) if not np.isnan(row[ANSWER])} == marked
+
+
+def test_findings_of_several_seeds_are_pooled_and_all_have_a_control(exact):
+    """Of twice 200, 400 of 400: Wilson's low end is 400 / (400 + 1.96^2)."""
+    both = [{**row, "checkpoint": name, "seed": seed} for seed, name in enumerate("ab") for row in exact]
+    found = findings(both, smallest(both))
+    (heads,) = (finding for finding in found if "all heads" in finding.text and "tells the answer" in finding.text)
+    assert (heads.value, heads.n, heads.high) == (1.0, 400, 1.0) and heads.low == pytest.approx(0.99049, abs=1e-5)
+    assert "lowest to highest of 2 seeds 1.000 to 1.000" in heads.text
+    parts = found[-1]
+    assert "of those that matter" in parts.text and parts.control == "shuffled totals" and parts.control_value == 0
+    assert all(None not in (finding.low, finding.high, finding.n, finding.control_value) for finding in found)
+    assert "one seed" in findings(exact, smallest(exact))[0].text
+
+
 def test_findings_figures_and_reading_back(clock, tmp_path):
     first = clock.findings[0]
-    assert first.low <= first.value <= first.high and first.control == "shuffled" and first.control_value < 0.01
+    assert first.low <= first.value <= first.high and first.control == "shuffled totals" and first.control_value < 0.01
     assert "full model 0." in first.text and "gap" in first.text
     assert list(clock.figures) == ["accuracy", "parts"]
     assert clock.figures["accuracy"].data[0].x == (*SETS, "full model")
+    cells = dict(zip(clock.figures["accuracy"].data[0].y, clock.figures["accuracy"].data[0].text, strict=True))
+    at = SETS.index(ANSWER)
+    assert [cells[f"written-clock  {name}"][at] == "" for name in ("all heads", "all MLPs", "everything")] == [
+        True, False, False,
+    ]  # fmt: skip
     assert clock.figures["parts"].data[0].x == ("L0H0", "L0H1", "L0MLP")
     options = Options(problems=3_000, scored=800)
     assert surrogate.function([written.clock()], options) == clock
