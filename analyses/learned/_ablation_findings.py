@@ -10,6 +10,7 @@ from typing import Any
 from analyses.learned._ablation_forward import ALL
 from analyses.learned._ablation_measure import CONTROL, MEAN, METHODS
 from analyses.learned._ablation_problems import FAILS, NEEDS
+from analyses.learned._bounds import COUNTED, OVER_PROBLEMS, mean_bounds
 from workbench.result import Finding
 from workbench.statistics import wilson
 
@@ -20,6 +21,7 @@ SPARED = 0.1  # and up to which it does not: nine in ten stay right
 BORROWING = tuple(name for name in NEEDS if name.endswith("borrows"))
 MOVING = (*BORROWING, "addition, carries")
 EQUAL = "random change of equal size"
+GUESS, BY_GUESS = "five digits at random", 1e-5
 
 Row = dict[str, Any]
 Rows = list[Row]
@@ -102,7 +104,9 @@ def findings(tables: Tables, *, full: bool) -> list[Finding]:
     for name in _names(tables["asked"]):
         components, needs = (only(tables[table], checkpoint=name) for table in ("components", "needs"))
         if not components[0]["n"]:
-            found.append(Finding(f"{name} answers none of the problems right, so none can fail", 0, n=0))
+            n = sum(row["asked"] for row in only(tables["asked"], checkpoint=name))
+            text = f"{name} answers none of the problems right, so none can fail. Value: share right"
+            found.append(Finding(text, 0, *wilson(0, n), n, GUESS, BY_GUESS))
             continue
         found.append(_strongest(name, only(components, part="head")))
         if last := max(row["layer"] for row in needs):
@@ -114,6 +118,21 @@ def _names(rows: Rows) -> list[str]:
     return list(dict.fromkeys(row["checkpoint"] for row in rows))
 
 
+def _pooled(pairs: Sequence[tuple[int, int]]) -> tuple[float, float | None, float | None, int]:
+    """Share, interval and n of all models' problems, from (how many, of how many) of each model."""
+    known = [(count, n) for count, n in pairs if n]
+    ends = [wilson(count, n) for count, n in known]
+    low, high = mean_bounds([end[0] for end in ends], [end[1] for end in ends], [n for _, n in known])
+    total = sum(n for _, n in known)
+    return sum(count for count, _ in known) / max(total, 1), low, high, total
+
+
+def _counts(rows: Rows, count: str, n: str) -> list[tuple[int, int]]:
+    """(how many, of how many) of each checkpoint's rows together."""
+    each = [only(rows, checkpoint=name) for name in _names(rows)]
+    return [(sum(row[count] for row in of), sum(row[n] for row in of)) for of in each]
+
+
 def _asked(asked: Rows, full: bool) -> Finding:
     per_class = max(row["asked"] for row in asked)
     text = (
@@ -122,7 +141,8 @@ def _asked(asked: Rows, full: bool) -> Finding:
         "weigh every class alike, so rare long chains count as much as common problems."
     )
     text += "" if full else " A short run: neurons are replaced at all positions at once only; --full asks each one."
-    return Finding(text, per_class)
+    text += f" Value: share of the problems asked that is answered right, {OVER_PROBLEMS}"
+    return Finding(text, *_pooled(_counts(asked, "right", "asked")), GUESS, BY_GUESS)
 
 
 def _spread(values: Sequence[int]) -> str:
@@ -143,7 +163,8 @@ def _useful(shape: str, words: str, rows: Rows) -> Finding:
     text = (
         f"{shape}: of {total // len(seeds)} {words}, {_spread(counts[MEAN])} are useful: some class fails when the "
         f"mean replaces what they write ({others}; {EQUAL} {_spread(counts[CONTROL])}); {_spread(beyond)} lose more "
-        f"answers to the mean than to that change, intervals apart. Models: {len(seeds)}. Value: share over all of them"
+        f"answers to the mean than to that change, intervals apart. Models: {len(seeds)}. Value: share over all of "
+        f"them, {COUNTED}"
     )
     control = sum(counts[CONTROL]) / total
     return Finding(text, sum(counts[MEAN]) / total, n=total, control=EQUAL, control_value=control)
@@ -158,7 +179,8 @@ def _carries(shape: str, rows: Rows) -> Finding:
         listed.append(f"{seed.rpartition('-')[2]}: {parts}")
     text = (
         f"{shape}: heads and MLPs without which {ONLY:.0%} of the digits lost are those of a wrong carry or borrow, "
-        f"and at least {FEW} are ({'; '.join(listed)}). Value: share of heads and MLPs"
+        f"and at least {FEW} are ({'; '.join(listed)}). Value: share of heads and "
+        f"MLPs, {COUNTED}"
     )
     lost = [row["carry_by_chance"] for row in rows if row["wrong_digits"]]
     control = "share of wrong digits that would be a carry's by chance"
@@ -188,13 +210,10 @@ def _where(shape: str, rows: Rows) -> Finding:
     text = (
         f"{shape}: without what layer {rows[0]['layer']} writes at {rows[0]['position']} (mean ablation) these shares "
         f"fail, lowest to highest model: {', '.join(ranges) or 'too few right'}; there it is for: "
-        f"{', '.join(verdict(seed) for seed in seeds)}. Value: of all"
+        f"{', '.join(verdict(seed) for seed in seeds)}. Value: of all, {OVER_PROBLEMS}"
     )
-    (n, fails), (n_control, of_control) = (
-        [sum(row[column] for row in only(rows, method=method)) for column in ("n", "fails")]
-        for method in (MEAN, CONTROL)
-    )
-    return Finding(text, fails / max(n, 1), n=n, control=EQUAL, control_value=of_control / max(n_control, 1))
+    found, control = (_pooled(_counts(only(rows, method=method), "fails", "n")) for method in (MEAN, CONTROL))
+    return Finding(text, *found, EQUAL, control[0])
 
 
 def _last_layer(name: str, needs: Rows) -> Iterator[Finding]:

@@ -12,27 +12,58 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int64, UInt8
 from torch import Tensor
 
 from analyses.learned._attention_choices import PAIRS
 from analyses.learned._attention_circuits import DIGITS
 from analyses.learned._attention_look import CONSTANT, Halves, Seen
 from analyses.learned._conditions import GROUPS, PREDICTED, Weights
+from analyses.learned._similarity_cka import jackknife
 from workbench import evaluation
 from workbench.recipe import Architecture, Variant
 from workbench.statistics import wilson
 from workbench.task import Problems
 
 LEAST = 0.05  # of what is written, by the pair: with less the share that swaps is noise
+BATCHES = 20  # of problems, one left out at a time for the interval
+
+Sums = tuple[Float[Tensor, "*batch digit digit d_model"], Int64[Tensor, "*batch digit digit"]]
 
 
-def _table(written: Float[Tensor, "problem d_model"], cell: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean of what is written by pair of digits, and how many problems each pair has."""
-    total = torch.zeros(DIGITS * DIGITS, written.shape[1], dtype=written.dtype).index_add_(0, cell, written)
-    count = cell.bincount(minlength=DIGITS * DIGITS)
-    shape = (DIGITS, DIGITS)
-    return (total / count.clamp(min=1)[:, None]).unflatten(0, shape), count.unflatten(0, shape)
+def _sums(written: Float[Tensor, "problem d_model"], cell: Int64[Tensor, " problem"]) -> Sums:
+    """Sum of what is written by batch and pair of digits, and how many problems each has."""
+    cell = torch.arange(len(cell)) % BATCHES * DIGITS * DIGITS + cell
+    shape = (BATCHES, DIGITS, DIGITS)
+    count = cell.bincount(minlength=math.prod(shape))
+    total = torch.zeros(len(count), written.shape[1], dtype=written.dtype).index_add_(0, cell, written)
+    return total.unflatten(0, shape), count.unflatten(0, shape)
+
+
+def _parts(first: Sums, second: Sums) -> tuple[float, float, bool]:
+    """`swapped` of the means of two halves, and whether both meet some pair of unequal digits in both orders."""
+    both = (first[1] > 0) & (second[1] > 0)
+    met = (both & both.T).double()
+    means = [total / count.clamp(min=1)[..., None] for total, count in (first, second)]
+    return *swapped(means[0], means[1], met), bool(met.sum() > met.trace())
+
+
+def _share(changes: float, stays: float) -> float:
+    return changes / (changes + stays) if changes + stays else math.nan
+
+
+def _interval(first: Sums, second: Sums) -> tuple[float, float]:
+    """95% jackknife interval, over batches of problems, of the share that swaps."""
+    all_of = [(total.sum(dim=0), count.sum(dim=0)) for total, count in (first, second)]
+    shares = [_share(*_parts(*all_of)[:2])]
+    for batch in range(BATCHES):
+        rest = [
+            (total - by_batch[0][batch], count - by_batch[1][batch])
+            for (total, count), by_batch in zip(all_of, (first, second), strict=True)
+        ]
+        shares.append(_share(*_parts(*rest)[:2]))
+    _, low, high = jackknife(shares)
+    return low, high
 
 
 def swapped(
@@ -60,7 +91,8 @@ def order_rows(
 
     `pair` is the share of what is written that a table of the two digits gives; `swapped` the share of that table's
     variance that changes sign when they swap places: 0 for a function of the unordered pair, 0.5 for both digits side
-    by side. No number where the pair gives less than LEAST, or comes in one order only (the thousands, given the sign).
+    by side; of all heads together with a 95% jackknife interval over batches of problems. No number where the pair
+    gives less than LEAST, or comes in one order only (the thousands, given the sign).
     """
     n_heads = seen.result.shape[1]
     for group in groups:
@@ -71,17 +103,18 @@ def order_rows(
             summed = seen.result[:, :, answer].sum(dim=1)
             for head in (*range(n_heads), -1):
                 written = summed if head < 0 else seen.result[:, head, answer]
-                (first, n), (second, m) = (_table(written[half], cell[half]) for half in halves)
-                both = (n > 0) & (m > 0)
-                met = (both & both.T).double()
-                changes, stays = swapped(first, second, met)
+                first, second = (_sums(written[half], cell[half]) for half in halves)
+                whole = [(total.sum(dim=0), count.sum(dim=0)) for total, count in (first, second)]
+                changes, stays, both_orders = _parts(*whole)
                 here = written[torch.cat(halves)]
                 variance, square = here.var(dim=0, correction=0).sum().item(), here.square().sum(dim=1).mean().item()
                 pair = (changes + stays) / variance if variance > CONSTANT * square else math.nan
                 row = {"layer": layer, "head": "all" if head < 0 else str(head), "answer": f"d{place}"}
                 row |= {"group": group.group, "n": len(here), "pair": pair}
-                known = pair >= LEAST and met.sum() > met.trace()
-                yield row | {"swapped": changes / (changes + stays) if known else math.nan}
+                known = pair >= LEAST and both_orders
+                low, high = _interval(first, second) if known and head < 0 else (math.nan, math.nan)
+                share = _share(changes, stays) if known else math.nan
+                yield row | {"swapped": share, "swapped_low": low, "swapped_high": high}
 
 
 def best_without_order(group: str) -> float:

@@ -8,6 +8,7 @@ from typing import cast
 import numpy as np
 import pandas as pd
 
+from analyses.learned import _bounds
 from analyses.learned._attention_heads import EXPLAINED, TOGETHER, WINS
 from analyses.learned._columns import mean, numbers, seeds
 from analyses.learned._conditions import GROUPS, PREDICTED, shape_of
@@ -26,6 +27,14 @@ def own_digits(heads: pd.DataFrame) -> set[str]:
     return {key for answer, keys, role in rows for key in keys.split() if role and key in OWN and key[1] == answer[1]}
 
 
+def _with_bounds(name: str, rows: pd.DataFrame, column: str) -> dict[str, float]:
+    """The mean of a column where it is a number, and of its lower and upper ends there."""
+    known = cast(pd.DataFrame, rows[rows[column].notna()])
+    low, high = _bounds.mean_bounds(*(numbers(known, f"{column}_{end}") for end in ("low", "high")))
+    ends = {f"{name}_low": low, f"{name}_high": high}
+    return {name: mean(numbers(known, column))} | {end: np.nan if at is None else at for end, at in ends.items()}
+
+
 def _layer(heads: pd.DataFrame, qk: pd.DataFrame, order: pd.DataFrame, turns: pd.DataFrame | None) -> dict[str, float]:
     """One model's layer in numbers; a share is of its heads at the five answer positions."""
     row: dict[str, float] = {}
@@ -37,12 +46,17 @@ def _layer(heads: pd.DataFrame, qk: pd.DataFrame, order: pd.DataFrame, turns: pd
     for group in GROUPS:
         row[f"own_digits {group}"] = len(own_digits(where(heads, group=group))) if group in groups else np.nan
         together = where(order, group=group, head="all")
-        row[f"swapped {group}"] = mean(numbers(together, "swapped"))
+        row |= _with_bounds(f"swapped {group}", together, "swapped")
         row[f"units {group}"] = mean(numbers(where(together, answer="d0"), "swapped"))
-    row |= {level: mean(numbers(qk, level)) for level in ("by_position", "by_key", "by_tokens")}
+    row |= _with_bounds("by_position", qk, "by_position")
+    row |= {level: mean(numbers(qk, level)) for level in ("by_key", "by_tokens")}
     for first, second in itertools.pairwise(GROUPS):
-        moved = numbers(where(turns, **{"from": first, "to": second}), "moved") if turns is not None else []
-        row[f"turns to {second}"] = mean(moved)
+        name = f"turns to {second}"
+        row |= (
+            {name: np.nan}
+            if turns is None
+            else _with_bounds(name, where(turns, **{"from": first, "to": second}), "moved")
+        )
     return row
 
 
@@ -94,13 +108,21 @@ class _Layer:
     def said(self, column: str, form: str = ".3f") -> str:
         return seeds(numbers(self.trained, column), form)
 
-    def finding(self, text: str, columns: Sequence[str]) -> Iterator[Finding]:
-        """The mean over seeds and columns beside the untrained one's; nothing where neither has numbers."""
+    def finding(self, text: str, columns: Sequence[str], *, counted: bool = False) -> Iterator[Finding]:
+        """The mean over seeds and columns beside the untrained one's; nothing where neither has numbers.
+
+        What is counted over heads and digits has no interval; the rest has one over problems, for these models.
+        """
         value, control = (rows[list(columns)].to_numpy().mean() for rows in (self.trained, self.untrained))
         if not np.isnan(value):
             known = None if np.isnan(control) else float(control)
             name = UNTRAINED if known is not None else None
-            yield Finding(f"{self.place}: {text}", float(value), n=self.n, control=name, control_value=known)
+            bounds, basis = (None, None), _bounds.COUNTED
+            if not counted:
+                low, high = ([f"{column}_{end}" for column in columns] for end in ("low", "high"))
+                ends = (self.trained[names].to_numpy().ravel().tolist() for names in (low, high))
+                bounds, basis = _bounds.mean_bounds(*ends), _bounds.OVER_PROBLEMS
+            yield Finding(f"{self.place}: {text}. Value: {basis}", float(value), *bounds, self.n, name, known)
 
 
 def _of_shape(shape: str, names: list[str], layers: pd.DataFrame, n: int) -> Iterator[Finding]:
@@ -121,15 +143,16 @@ def _of_layer(layer: _Layer) -> Iterator[Finding]:
         return "; ".join(f"{group} {layer.said(f'{name} {group}', form)}" for group in groups)
 
     text = f"share of heads and answer digits that read one or two positions ({TOGETHER:.0%} of the mean weight)"
-    yield from layer.finding(f"{text}: {layer.said('reads')}", ["reads"])
+    yield from layer.finding(f"{text}: {layer.said('reads')}", ["reads"], counted=True)
     text = (
         f"share that writes a function of the two tokens it reads ({EXPLAINED:.0%} of the variance), one of which wins "
         f"the weight ({WINS:.0%} of it): {layer.said('chooses')}; another function of the two: {layer.said('joins')}; "
         f"a sum of functions of the tokens: {layer.said('copies')}"
     )
-    yield from layer.finding(text, ["chooses"])
+    yield from layer.finding(text, ["chooses"], counted=True)
     text = "of the 8 operand digits in the places of d3 to d0, how many some head reads where that digit is predicted"
-    yield from layer.finding(f"{text}: {each('own_digits', '.0f')}", [f"own_digits {group}" for group in groups])
+    text = f"{text}: {each('own_digits', '.0f')}"
+    yield from layer.finding(text, [f"own_digits {group}" for group in groups], counted=True)
     text = (
         "of what all heads together write as a function of the two digits of the place, the share that changes when "
         "they swap (0: they do not tell a's from b's; 0.5: both digits side by side)"
@@ -151,16 +174,16 @@ def _units(shape: str, names: list[str], units: pd.DataFrame, layers: pd.DataFra
         if len(rows):
             known = [numbers(rows, column) for column in ("right", "low", "high")]
             said = ", ".join(f"{right:.3f} ({low:.3f} to {high:.3f})" for right, low, high in zip(*known, strict=True))
-            bounds = (known[1][0], known[2][0]) if len(rows) == 1 else (None, None)  # seeds share their problems
             depths = [numbers(where(layers, checkpoint=name, model="trained"), f"units {group}") for name in names]
             swaps = [max(values) for values in depths]
             text = (
                 f"{shape}, {group}: share of units digits right, by seed with its interval: {said}; the share that "
-                f"changes when a's and b's swap, at d0 in the layer where it is larger: {seeds(swaps)}"
+                f"changes when a's and b's swap, at d0 in the layer where it is larger: {seeds(swaps)}. Value: mean "
+                f"share right, {_bounds.OVER_PROBLEMS}"
             )
             control = "the best that does not tell a's units digit from b's"
             best, n = numbers(rows, "best_without_order")[0], int(numbers(rows, "n")[0])
-            yield Finding(text, mean(known[0]), *bounds, n, control, best)
+            yield Finding(text, mean(known[0]), *_bounds.mean_bounds(*known[1:]), n, control, best)
 
 
 def _heads_in_words(name: str, heads: pd.DataFrame, n: int) -> Finding:
@@ -178,7 +201,8 @@ def _heads_in_words(name: str, heads: pd.DataFrame, n: int) -> Finding:
         parts.append(f"L{layer}H{head} " + " ".join(f"{digit}<{said[digit]}" for digit in PREDICTED if digit in said))
     text = (
         f"{name}, all problems: heads whose output follows from the tokens they read (answer digit < read; + a sum, "
-        f"| one of the two, by comma another function): {'; '.join(parts) or 'none'}; share of heads and answer digits"
+        f"| one of the two, by comma another function): {'; '.join(parts) or 'none'}. Value: share of heads and "
+        f"answer digits, {_bounds.COUNTED}"
     )
     control = sum(role in marks for role in untrained["role"]) / len(untrained)
     return Finding(text, len(rows) / len(all_rows), n=n, control="the untrained model", control_value=control)

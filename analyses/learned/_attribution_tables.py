@@ -25,18 +25,31 @@ NODES = {name: f"P{ANSWER_POSITIONS.start + place}" for place, name in enumerate
 
 Means = Float[np.ndarray, "3 category *value"]
 Values = Float[Tensor, "problem *value"]
+Ends = Float[Tensor, "3 *value"]  # mean, lower and upper end
 
 
 def means(values: Values, masks: Masks) -> Means:
     """Mean over each category's problems with its 95% interval (Student 1908); NaN bounds for a single problem."""
+    return torch.stack([_student(values[torch.from_numpy(mask)]) for mask in masks.values()], dim=1).numpy()
+
+
+def ratios(top: Values, bottom: Float[Tensor, "problem *#value"], masks: Masks) -> Means:
+    """Ratio of two means over each category's problems with its 95% interval; NaN bounds for a single problem.
+
+    The interval is that of the linearised ratio (Cochran 1977, section 6.4): of the residuals `top - ratio bottom`.
+    """
     found = []
     for mask in masks.values():
-        here = values[torch.from_numpy(mask)]
-        n = len(here)
-        half = here.std(dim=0) * (student_quantile(n - 1) / n**0.5) if n > 1 else torch.full_like(here[0], torch.nan)
-        mean = here.mean(dim=0)
-        found.append(torch.stack([mean, mean - half, mean + half]))
+        above, below = (values[torch.from_numpy(mask)] for values in (top, bottom))
+        ratio = above.mean(dim=0) / below.mean(dim=0)
+        found.append(ratio + _student((above - ratio * below) / below.mean(dim=0)))
     return torch.stack(found, dim=1).numpy()
+
+
+def _student(values: Values) -> Ends:
+    n, mean = len(values), values.mean(dim=0)
+    half = values.std(dim=0) * (student_quantile(n - 1) / n**0.5) if n > 1 else torch.full_like(mean, torch.nan)
+    return torch.stack([mean, mean - half, mean + half])
 
 
 def with_all_digits(values: Float[Tensor, "problem answer *rest"]) -> Float[Tensor, "problem digits *rest"]:
@@ -67,13 +80,16 @@ class _Table:
 
 def component_table(parts: Parts, masks: Masks, architecture: Architecture) -> pd.DataFrame:
     """What each component adds on average to the logit difference; `share` only where that is surely above zero."""
-    mean, low, high = means(with_all_digits(parts.parts), masks)
-    (elsewhere, *_), (margin, surely, _) = (
+    added = with_all_digits(parts.parts)
+    mean, low, high = means(added, masks)
+    (elsewhere, *_), (_, surely, _) = (
         means(with_all_digits(values), masks) for values in (parts.elsewhere, parts.margin)
     )
-    share = mean / np.where(surely > 0, margin, np.nan)[..., None]
+    shares = ratios(added, with_all_digits(parts.margin)[..., None], masks)
+    shares = shares * np.where(surely > 0, 1.0, np.nan)[..., None]
     table = _Table(masks, "component", components(architecture))
-    rows = table.frame(mean=mean, low=low, high=high, share=share, elsewhere=elsewhere)
+    share = dict(zip(("share", "share_low", "share_high"), shares, strict=True))
+    rows = table.frame(mean=mean, low=low, high=high, **share, elsewhere=elsewhere)
     rows.insert(4, "node", rows["answer"].map(NODES.get) + rows["component"])
     return rows
 
@@ -119,18 +135,18 @@ def effective(values: Float[Tensor, "*batch neuron"]) -> Float[Tensor, "*batch"]
 
 
 def crowd_table(parts: Parts, masks: Masks, architecture: Architecture) -> pd.DataFrame:
-    """How many neurons of a layer make its part of a problem's logit difference, as a mean of `effective`.
+    """How many neurons of a layer make its part of a problem's logit difference, as a mean of `effective` (95%).
 
     Problems to which no neuron adds anything are left out; `adding` is the share of the others.
     """
     by_layer = parts.neurons.unflatten(2, (architecture.n_layers, architecture.d_mlp))
     number = effective(by_layer)
     adds = ~number.isnan()
-    number, adding = (means(with_all_digits(values), masks)[0] for values in (number.nan_to_num(), adds.double()))
-    with np.errstate(invalid="ignore"):
-        number = np.where(adding > 0, number / adding, np.nan)
+    number, adds = (with_all_digits(values) for values in (number.nan_to_num(), adds.double()))
+    neurons, low, high = ratios(number, adds, masks)
     layers = [str(layer) for layer in range(architecture.n_layers)]
-    return _Table(masks, "layer", layers).frame(neurons=number, adding=adding)
+    table = _Table(masks, "layer", layers)
+    return table.frame(neurons=neurons, low=low, high=high, adding=means(adds, masks)[0])
 
 
 def measure(checkpoint: Checkpoint, on: Drawn, *, full: bool) -> Iterator[tuple[str, pd.DataFrame]]:

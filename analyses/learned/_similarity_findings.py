@@ -5,10 +5,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from analyses.learned._ablation_findings import Row, Rows, only
+from analyses.learned._bounds import COUNTED, OVER_PROBLEMS, mean_bounds
 from analyses.learned._errors_findings import FEW, verdict
 from analyses.learned._similarity_streams import LEVELS, OPERATORS
 from analyses.learned._similarity_tables import RELATIONS
 from workbench.result import Finding
+from workbench.statistics import wilson
 
 ALIKE = 0.8  # CKA from which two streams hold much the same
 MARGIN = 0.1  # by which a pair must be above every untrained pair
@@ -51,7 +53,8 @@ def findings(tables: dict[str, Rows], alone: Sequence[str]) -> list[Finding]:
             found += _twins(f"{who(key)}, {operator}", only(_of(tables["twins"], key), operator=operator))
     if alone:
         text = f"compared with nothing, as no other model has its task variant: {', '.join(alone)}. Value: how many"
-        found.append(Finding(text, len(alone)))
+        known = {"control": "models to compare with", "control_value": 0}
+        found.append(Finding(f"{text}, {COUNTED}", len(alone), n=len(alone), **known))
     return found
 
 
@@ -116,13 +119,14 @@ def _streams(key: Key, rows: Rows) -> Iterator[Finding]:
             f"right digit too {beyond} ({_span([deep['lowest'], deep['highest']])}, untrained "
             f"{_span([deep['untrained_lowest'], deep['untrained_highest']])}; shuffled {deep['shuffled']:.3f}). "
             f"Shuffled {main['shuffled']:.3f}; what the right digit alone would give {main['by_answer']:.2f}{start}. "
-            "Value: mean of pairs at the last place, apart from the token, interval over problems"
+            f"Value: mean of pairs at the last place, apart from the token, {OVER_PROBLEMS}"
         )
         if np.isnan(main["mean"]):
             continue
-        control = None if np.isnan(main["untrained_mean"]) else main["untrained_mean"]
-        yield Finding(text, main["mean"], main["low"], main["high"], main["n"], "untrained pairs" if control is not None
-                      else None, control)  # fmt: skip
+        control = ("untrained pairs", main["untrained_mean"])
+        if np.isnan(control[1]):
+            control = ("the other model's problems shuffled", main["shuffled"])
+        yield Finding(text, main["mean"], main["low"], main["high"], main["n"], *control)
 
 
 def _places(row: Row) -> str:
@@ -152,11 +156,11 @@ def _heads(key: Key, rows: Rows) -> Iterator[Finding]:
             f"{_span([row['score'] for row in trained])} (a pair's 95% interval over problems at most "
             f"{max(row['score_high'] - row['score_low'] for row in trained):.2f} wide), at random "
             f"{_span([row['score_at_random'] for row in trained])}, untrained "
-            f"{_span([row['score'] for row in untrained])}. Value: share of heads, all pairs"
+            f"{_span([row['score'] for row in untrained])}. Value: share of heads, all pairs, {COUNTED}"
         )
         value = sum(row["counterparts"] for row in trained) / heads
-        known = {"control": "untrained heads", "control_value": sum(control) / len(control)} if control else {}
-        yield Finding(text, value, n=heads, **known)
+        name, known = ("untrained heads", control) if control else ("heads matched at random", by_chance)
+        yield Finding(text, value, n=heads, control=name, control_value=sum(known) / len(known))
 
 
 def _jobs(rows: Rows) -> Iterator[Finding]:
@@ -176,7 +180,8 @@ def _jobs(rows: Rows) -> Iterator[Finding]:
         text = (
             f"{shape}, layer {layer}: {len(shared)} of {len(here)} readings (answer digit, positions, group) are those "
             f"of some head in each of {here[0]['models']} models ({chance} of untrained ones); in all {groups} groups "
-            f"alike: {' '.join(everywhere) or 'none'}. Value: their share"
+            f"alike: {' '.join(everywhere) or 'none'}. Value: their share, "
+            f"{COUNTED}"
         )
         control = chance / len(here)
         yield Finding(text, len(shared) / len(here), n=len(here), control="untrained models", control_value=control)
@@ -186,13 +191,14 @@ def _errors(whose: str, rows: Rows) -> Finding:
     """Agreement of errors of a group of pairs, of those with enough errors."""
     enough = [row for row in rows if row["enough"] and not np.isnan(row["shared"])]
     if not enough and any(row["enough"] for row in rows):
-        rate = min(row["first_wrong"] / row["n"] for row in rows)
+        fewest = min(rows, key=lambda row: row["first_wrong"] / row["n"])
         text = f"{whose}: chance alone lets errors coincide as far as their numbers allow. Value: lowest share wrong"
-        return Finding(text, rate, n=int(rows[0]["n"]))
+        return _wrong(text, fewest, fewest["first_wrong"], ("the other model of its pair", fewest["second_wrong"]))
     if not enough:
-        most = max(min(row["first_wrong"], row["second_wrong"]) for row in rows)
+        most = max(rows, key=lambda row: min(row["first_wrong"], row["second_wrong"]))
         text = f"{whose}: too few errors (fewer than {FEW} of one model in each pair) to say. Value: the most of a pair"
-        return Finding(text, most)
+        wrong = int(min(most["first_wrong"], most["second_wrong"]))
+        return _wrong(f"{text} ({wrong:,}), as a share", most, wrong, ("the fewest that are enough", FEW))
     within = [row["shared_within"] for row in enough if not np.isnan(row["shared_within"])]
     said = verdict([row["shared"] for row in enough], within or [np.nan])
     alike, chance, common = (sum(row[k] for row in enough) for k in ("same_digit", "same_digit_by_chance", "common"))
@@ -208,9 +214,17 @@ def _errors(whose: str, rows: Rows) -> Finding:
         f"{_span([r['kappa'] for r in enough])}, within patterns {_span([r['kappa_within'] for r in enough])}{same}"
         f"{sampled}. Value: mean of pairs"
     )
-    low, high = (known[0]["shared_low"], known[0]["shared_high"]) if len(enough) == len(known) == 1 else (None, None)
+    low, high = mean_bounds(*([row[name] for row in enough] for name in ("shared_low", "shared_high")))
     mean = sum(row["shared"] for row in enough) / len(enough)
     return Finding(text, mean, low, high, int(enough[0]["n"]), "independent errors", 0.0)
+
+
+def _wrong(text: str, row: Row, wrong: int, control: tuple[str, int]) -> Finding:
+    """A share of a pair's problems, with an interval unless every problem is counted."""
+    n = int(row["n"])
+    if row["asked"].startswith("every "):
+        return Finding(f"{text}, {COUNTED}", wrong / n, None, None, n, control[0], control[1] / n)
+    return Finding(text, wrong / n, *wilson(int(wrong), n), n, control[0], control[1] / n)
 
 
 def beyond_twins(low: Sequence[float], high: Sequence[float]) -> str:
@@ -233,10 +247,10 @@ def _twins(whose: str, rows: Rows) -> Iterator[Finding]:
         f"{_span([row['any'] for row in rows])} ({_many(rows, 'pair')}); than on twins {beyond_twins(low, high)}: "
         f"difference {_span([row['excess'] for row in rows])} (95% intervals "
         f"within {min(low):.2f} to {max(high):.2f}). "
-        "Value: wrong, mean of pairs"
+        f"Value: wrong, mean of pairs, {OVER_PROBLEMS}"
     )
     value, twins = (sum(row[name] for row in rows) / len(rows) for name in ("wrong", "twins"))
-    interval = (rows[0]["wrong_low"], rows[0]["wrong_high"]) if len(rows) == 1 else (None, None)
+    interval = mean_bounds(*([row[name] for row in rows] for name in ("wrong_low", "wrong_high")))
     yield Finding(text, value, *interval, max(row["n"] for row in rows), "twins", twins)
 
 

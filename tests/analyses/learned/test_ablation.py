@@ -20,6 +20,7 @@ from workbench.errors import BadInput
 from workbench.initialise import initial_weights
 from workbench.recipe import Architecture, RunConfig
 from workbench.sample import sample
+from workbench.statistics import wilson
 from workbench.structure import CLASSES, structure
 from workbench.task import POSITION_LABELS, digits_of, encode, parse_all
 
@@ -235,8 +236,21 @@ def test_findings_on_the_planted_model(planted):
     assert sum("; it is for: more than carries and borrows" in text for text in texts) == 1  # its MLP
     (early,) = [f for f in found if "writes at b3..b0" in f.text]
     assert early.value == 0 and "nothing here" in early.text
+    assert (early.low, early.high) == wilson(0, early.n) and early.n == 260
+    for one in found:
+        assert ("counted, so without" in one.text) == (one.low is None) and one.n and one.control
     (row,) = summary(planted)
     assert row["right"] == "260 of 260" and row["useful heads, MLPs"] == "8 of 14"
+
+
+def test_two_models_have_the_mean_of_their_intervals(planted):
+    second = {name: [row | {"checkpoint": "again"} for row in rows] for name, rows in planted.items()}
+    for row in second["needs"]:
+        row["fails"] = row["n"]
+    both = {name: [*rows, *second[name]] for name, rows in planted.items()}
+    (early,) = [f for f in findings(both, full=False) if "writes at b3..b0" in f.text]
+    assert (early.value, early.n) == (0.5, 520)
+    assert (early.low, early.high) == pytest.approx((wilson(260, 260)[0] / 2, (wilson(0, 260)[1] + 1) / 2))
 
 
 def test_maps_have_a_row_a_part_and_a_column_a_position(planted):
@@ -280,7 +294,8 @@ def test_full_asks_neurons_position_by_position_and_a_model_that_is_never_right_
     silent = dataclasses.replace(written.clock(), config=config, weights=weights)
     result = ablation.function([silent], Options(per_class=PER_CLASS, full=True))
     assert set(result.tables["nodes"]["node"]) >= {f"P{at}L0M{neuron}" for at in range(10, 15) for neuron in (0, 1)}
-    assert any("answers none of the problems right" in finding.text for finding in result.findings)
+    (none,) = [finding for finding in result.findings if "answers none of the problems right" in finding.text]
+    assert (none.low, none.high) == wilson(0, none.n)
     assert result.tables["components"]["share"].isna().all() and result.tables["components"]["S0"].isna().all()
     assert set(result.tables["asked"]["class"]) == set(CLASSES) - {"S0", "S1", "S2", "S3", "S4"}
 

@@ -9,6 +9,7 @@ import torch
 
 from analyses.learned._attention_heads import read_positions, role
 from analyses.learned._attention_order import best_without_order, swapped
+from analyses.learned._attention_patterns import turns
 from analyses.learned.attention import Options, attention
 from workbench import written
 from workbench.analysis import get, load, save
@@ -220,6 +221,14 @@ def test_what_swaps_is_known_for_pairs_and_for_digits_side_by_side(pairs):
     assert math.isnan(top["subtraction +", "0"]) and math.isnan(top["subtraction -", "0"])  # given the sign, one order
 
 
+def test_the_share_that_swaps_has_its_jackknife_interval(pairs):
+    rows = at(pairs.tables["order"], answer="d1", head="all").set_index(["checkpoint", "group"])
+    apart = rows.loc[("apart", "addition")]
+    assert apart["swapped_low"] < apart["swapped"] < apart["swapped_high"]
+    assert apart["swapped_low"] < 0.5 < apart["swapped_high"] and apart["swapped_high"] - apart["swapped_low"] < 0.2
+    assert at(pairs.tables["order"], head="0")["swapped_low"].isna().all()
+
+
 def test_tables_of_pairs_split_into_what_changes_and_what_stays():
     digits = torch.eye(10, dtype=torch.float64)
     a, b = digits[:, None].expand(10, 10, 10), digits[None].expand(10, 10, 10)
@@ -257,6 +266,24 @@ def test_patterns_that_turn_with_the_sign_are_seen_to(pairs):
     assert rows.loc[(0, "subtraction +", "subtraction -"), "moved"] < 0.06  # which digits are larger differs a little
     heads = at(pairs.tables["heads"], checkpoint="choosing", head=3, answer="d4").set_index("group")["reads"]
     assert (heads["subtraction +"], heads["subtraction -"]) == ("a3", "b3")
+
+
+def test_how_far_a_pattern_moves_has_the_interval_of_a_difference_of_means():
+    on = np.array([0.2, 0.4, 0.6, 0.8, 0.1, 0.3, 0.2, 0.2])  # weight of the first of two keys, four problems a group
+    pattern = torch.zeros(8, 1, 5, 15, dtype=torch.float64)
+    pattern[:, 0, :, 0], pattern[:, 0, :, 1] = torch.from_numpy(on)[:, None], 1 - torch.from_numpy(on)[:, None]
+    groups = {"x": np.arange(8) < 4, "y": np.arange(8) >= 4}
+    row = next(turns(pattern, 0, groups))
+    half = 1.959964 * (np.var(on[:4], ddof=1) / 4 + np.var(on[4:], ddof=1) / 4) ** 0.5
+    found = [row[name] for name in ("moved", "moved_low", "moved_high")]
+    assert found == pytest.approx([0.3, 0.3 - half, 0.3 + half], abs=1e-6)
+
+
+def test_findings_have_an_interval_unless_they_are_counted(pairs):
+    for one in pairs.findings:
+        assert ("counted, so without" in one.text) == (one.low is None) and one.n
+        assert one.low is None or one.low <= one.value <= one.high
+    assert sum(one.low is not None for one in pairs.findings) >= 4
 
 
 def test_the_rules_flip_at_their_thresholds():

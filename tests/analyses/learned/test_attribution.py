@@ -11,7 +11,7 @@ from analyses.learned._attribution_parts import components, runner_up, take_apar
 from analyses.learned._attribution_problems import Drawn, draw
 from analyses.learned._attribution_shares import alone, kinds, makers
 from analyses.learned._attribution_summary import makers_table
-from analyses.learned._attribution_tables import component_table, effective, means, measure
+from analyses.learned._attribution_tables import component_table, effective, means, measure, ratios
 from analyses.learned._conditions import models, tokens_of
 from analyses.learned.attribution import Options, attribution
 from workbench import checkpoint, forward, written
@@ -231,6 +231,14 @@ def test_means_have_students_interval():
     assert high - mean == pytest.approx(3.182446 * statistics.stdev([1, 2, 4, 7]) / 2, rel=1e-6)
 
 
+def test_ratios_have_the_interval_of_their_residuals():
+    top, bottom = (torch.tensor(values, dtype=torch.float64) for values in ([1.0, 2.0, 3.0, 6.0], [2.0, 2.0, 3.0, 3.0]))
+    ratio, low, high = ratios(top, bottom, {("all", "all"): np.ones(4, bool)})[:, 0]
+    assert ratio == pytest.approx(1.2)  # residuals -1.4, -0.4, -0.6, 2.4 over a mean of 2.5
+    half = 3.182446 * statistics.stdev([-1.4, -0.4, -0.6, 2.4]) / 2 / 2.5
+    assert (low, high) == pytest.approx((1.2 - half, 1.2 + half), rel=1e-6)
+
+
 def test_the_runner_up_is_the_best_of_the_other_tokens():
     logits = torch.tensor([[[0.0, 3.0, 2.0, 1.0], [5.0, 5.0, 9.0, 5.0]]])
     assert runner_up(logits, torch.tensor([[1, 2]])).tolist() == [[2, 0]]
@@ -284,6 +292,9 @@ def test_findings_name_who_makes_the_answers(found):
     text = {one.text.split(",")[0]: one for one in found.findings if "all problems:" in one.text}
     assert "L1MLP 1.00; L1MLP alone" in text["written-exact"].text and text["written-exact"].value == pytest.approx(1)
     assert "no components" in text["written-clock"].text
+    for one in found.findings[1:]:
+        assert one.low <= one.value <= one.high and one.n and one.control
+    assert found.findings[0].control_value > 1
 
 
 def test_the_same_seed_gives_the_same_result_which_reads_back_equal(tmp_path):

@@ -20,6 +20,7 @@ from workbench.errors import BadInput
 from workbench.initialise import initial_weights
 from workbench.recipe import Architecture, RunConfig
 from workbench.sample import sample
+from workbench.statistics import wilson
 from workbench.task import Problems, encode
 
 FEW = Options(problems=1_000, asked=1_000)
@@ -121,7 +122,9 @@ def test_figures_findings_and_disk(found, tmp_path):
     (text,) = [f for f in found.findings if "addition: CKA" in f.text]
     assert "not all pairs are more alike" in text.text and text.control == "untrained pairs" and text.low < text.value
     (heads,) = [f for f in found.findings if "layer 0: some of the same jobs" in f.text]
-    assert heads.control_value == 0
+    assert heads.control_value == 0 and "counted, so without" in heads.text
+    assert all(one.n and one.control for one in found.findings)
+    assert all((one.low is None) == ("counted, so without" in one.text) for one in found.findings)
     save(found, tmp_path, analysis_name=similarity.name, options=FEW, inputs=["a", "b", "c"])
     assert load(tmp_path) == found
 
@@ -146,8 +149,17 @@ def test_errors_that_only_digit_pairs_have_in_common():
     assert other["kappa"] == pytest.approx(2 * (0.2475 - 0.22275) / (0.945 - 2 * 0.22275), abs=0.06)
     (finding,) = findings({"groups": [], "errors": found}, [])
     assert "addition: they err on partly the same problems" in finding.text and finding.control_value == 0
+    assert finding.low == pytest.approx(np.mean([row["shared_low"] for row in found])) and finding.low < finding.value
     (finding,) = findings({"groups": [], "errors": [row | {"enough": False} for row in found]}, [])
-    assert "too few errors" in finding.text
+    most = max(min(row["first_wrong"], row["second_wrong"]) for row in found)
+    assert "too few errors" in finding.text and finding.value == most / finding.n and finding.control_value > 0
+    assert (finding.low, finding.high) == wilson(most, finding.n)
+    listed = [row | {"enough": False, "asked": "every problem"} for row in found]
+    (finding,) = findings({"groups": [], "errors": listed}, [])
+    assert finding.low is None and "counted, so without an interval" in finding.text
+    same = [row | {"shared": np.nan} for row in found]
+    (finding,) = findings({"groups": [], "errors": same}, [])
+    assert "chance alone" in finding.text and finding.low < finding.value < finding.high and finding.control
     assert list(_errors(pd.DataFrame(found), ["tens", "again", "hundreds"]).data[0].x) == ["tens", "again", "hundreds"]
 
 
