@@ -11,7 +11,7 @@ from analyses.learned.claims import Options, claims
 from workbench import analysis, checkpoint, sweeps, written
 from workbench.errors import BadInput
 from workbench.evaluation import Outcome
-from workbench.recipe import Architecture, RunConfig, twelve
+from workbench.recipe import Architecture, twelve
 from workbench.task import parse_all
 
 ROOT = Path(__file__).parents[3]
