@@ -148,7 +148,7 @@ class Auxiliary:
     head_site: str = knob(
         "resid_mid",
         "what the head reads at the answer positions: resid_mid or resid_post of the last layer, or a hook name, as "
-        "blocks.0.hook_resid_post; resid_pre, attn_out and mlp_out take the plain engine",
+        "blocks.0.hook_resid_post; hook_resid_pre, hook_attn_out and hook_mlp_out take the plain engine",
     )
     head_weight: float = knob(1.0, "weight of the head's loss beside the cross-entropy; with 0 the head only watches")
     head_schedule: Schedule = knob("constant", "the weight over training: constant, or decay (linearly to zero)")
@@ -165,7 +165,8 @@ class Auxiliary:
         found = re.fullmatch(r"blocks\.(\d{1,2})\.hook_(\w+)", self.head_site, re.ASCII)
         if found is None or found[2] not in SITES:
             sites = ", ".join(SITES)
-            raise BadInput(f"head_site is {self.head_site[:60]!r}, expected blocks.LAYER.hook_ and one of {sites}")
+            short = f"head_site is {self.head_site[:60]!r}, expected resid_mid or resid_post (of the last layer)"
+            raise BadInput(f"{short}, or blocks.LAYER.hook_ and one of {sites}")
         return int(found[1]), found[2]
 
     def site(self, n_layers: int) -> str:

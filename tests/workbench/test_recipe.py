@@ -170,8 +170,8 @@ def test_where_a_head_reads(site: str, n_layers: int, found: str) -> None:
         ({"head_weight": 1e7}, "expected 0 to 1,000,000"),
         ({"head_weight": math.nan}, "head_weight is"),
         ({"head_schedule": "cosine"}, "head_schedule is 'cosine'"),
-        ({"head_site": "resid_pre"}, "expected blocks.LAYER.hook_"),
-        ({"head_site": "blocks.0.attn.hook_z"}, "expected blocks.LAYER.hook_"),
+        ({"head_site": "resid_pre"}, r"or blocks\.LAYER\.hook_"),
+        ({"head_site": "blocks.0.attn.hook_z"}, r"or blocks\.LAYER\.hook_"),
         ({"head_site": "blocks.2.hook_resid_mid"}, "the decoder has 2 layers"),
     ],
 )
